@@ -1,0 +1,27 @@
+package clock
+
+import "time"
+
+// Now is the current instant, with its monotonic reading.
+func Now() time.Time { return time.Now() }
+
+// Since is the time elapsed since t, on the monotonic clock when t carries a reading of it.
+func Since(t time.Time) time.Duration { return time.Since(t) }
+
+// Until is the time left until t, on the monotonic clock when t carries a reading of it.
+func Until(t time.Time) time.Duration { return time.Until(t) }
+
+// Origin is the zero of one timeline: a wall instant and the monotonic reading taken with it.
+type Origin struct{ t time.Time }
+
+// Start makes the present instant an origin.
+func Start() Origin { return Origin{t: time.Now()} }
+
+// At makes t, which must come from Now, an origin.
+func At(t time.Time) Origin { return Origin{t: t} }
+
+// NS is the number of nanoseconds since the origin, on the monotonic clock.
+func (o Origin) NS() int64 { return int64(time.Since(o.t)) }
+
+// Wall is the origin on the wall clock, in UTC and without a monotonic reading: what may be stored.
+func (o Origin) Wall() time.Time { return o.t.UTC().Round(0) }
