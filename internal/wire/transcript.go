@@ -123,8 +123,8 @@ type Transcript struct {
 	ID      string // id of the response, as sent
 	Model   string // model the response names
 	Choices []Choice
-	Usage   *Usage   // nil when none was reported
-	Timings *Timings // nil when the engine sent none
+	Usage   *Usage                     // nil when none was reported
+	Timings *Timings                   // nil when the engine sent none
 	Extras  map[string]json.RawMessage // top-level keys outside the dialect, last value of each, verbatim
 
 	FinishReason     *string // raw, of choice 0
