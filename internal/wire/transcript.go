@@ -12,6 +12,7 @@ const (
 	DialectNone        Dialect = ""            // no dialect is known for the path: bytes and reads are the record
 	DialectChat        Dialect = "chat"        // /v1/chat/completions
 	DialectCompletions Dialect = "completions" // /v1/completions
+	DialectOllama      Dialect = "ollama"      // /api/chat and /api/generate of Ollama
 )
 
 // Framing is how events are laid out in a body.
