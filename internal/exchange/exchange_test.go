@@ -155,3 +155,58 @@ func TestHeaderValue(t *testing.T) {
 		t.Error("found a header that is not there")
 	}
 }
+
+func TestSummaryJSONKeepsFiguresApart(t *testing.T) {
+	in := Summary{Version: SummaryVersion, ID: NewID(time.UnixMilli(1)), Flags: []string{"single_event"}, Metrics: Figures{
+		"ttft_ms":       {Value: 12.5, Basis: BasisMeasured},
+		"decode_tps":    {Reason: "single_event"},
+		"cached_tokens": {Value: 0, Basis: BasisReported},
+	}}
+	b, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"ttft_ms":12.5`, `"decode_tps":null`, `"decode_tps":"single_event"`, `"cached_tokens":0`, `"cached_tokens":"reported"`} {
+		if !bytes.Contains(b, []byte(want)) {
+			t.Errorf("%s is not in %s", want, b)
+		}
+	}
+	var back Summary
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := json.Marshal(back)
+	if !bytes.Equal(b, again) {
+		t.Errorf("a row does not survive its JSON:\n%s\n%s", b, again)
+	}
+	if err := json.Unmarshal([]byte(`{"schema":99}`), &back); err == nil {
+		t.Error("a row of a newer version was read")
+	}
+}
+
+func TestDetailJSONIsOneObject(t *testing.T) {
+	d := Detail{Summary: Summary{Version: 1, Model: "m", Metrics: Figures{"ttft_ms": {Value: 1, Basis: BasisMeasured}}}}
+	d.OutputText = "hi"
+	d.Timeline = Timeline{SendStart: MarkAt(5), Reads: []Read{{At: 7, Size: 3, Write: 2}}}.View()
+	b, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"model", "metrics", "basis", "absent", "output_text", "tool_calls", "timeline"} {
+		if _, ok := m[k]; !ok {
+			t.Errorf("key %s is missing in %s", k, b)
+		}
+	}
+	var back Detail
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := json.Marshal(back)
+	if !bytes.Equal(b, again) {
+		t.Errorf("a detail does not survive its JSON:\n%s\n%s", b, again)
+	}
+}
