@@ -1,0 +1,26 @@
+# Short names for what people do here. `make ci` is what the project's CI runs.
+.PHONY: build demo test lint bench ci release clean
+
+build:
+	CGO_ENABLED=0 go build -trimpath -o bin/benchproxy ./cmd/benchproxy
+
+demo:
+	go run ./cmd/benchproxy demo
+
+test:
+	./scripts/test.sh
+
+lint:
+	./scripts/lint.sh
+
+bench:
+	./scripts/bench.sh
+
+ci:
+	.ci/run
+
+release:
+	./scripts/release.sh linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+clean:
+	rm -rf bin dist
