@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/clock"
+)
+
+// conn is one connection of a client.
+type conn struct {
+	srv *Server
+	nc  net.Conn
+	br  *bufio.Reader
+	rec *ConnRecord
+
+	once sync.Once // closing nc
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	return &conn{srv: s, nc: nc, br: bufio.NewReaderSize(nc, 16<<10), rec: s.journal.accepted()}
+}
+
+// serve answers one request after the other until either side is done.
+func (c *conn) serve() {
+	defer c.abandon()
+	for {
+		req, err := readRequest(c.br, c.srv.cfg.MaxBody, c.proceed)
+		if err != nil {
+			c.refuse(err)
+			return
+		}
+		if c.reserved(req) {
+			if req.wantsClose() {
+				c.close("server", nil)
+				return
+			}
+			continue
+		}
+		if !c.exchange(req) {
+			return
+		}
+	}
+}
+
+// proceed tells a client that waits for it to send its body.
+func (c *conn) proceed() error {
+	_, err := io.WriteString(c.nc, "HTTP/1.1 100 Continue\r\n\r\n")
+	return err
+}
+
+// refuse ends the connection when reading a request stopped, with a 400 for what is no request.
+func (c *conn) refuse(err error) {
+	if errors.Is(err, errMalformed) {
+		c.nc.Write(plainResponse(errorScript(400, "invalid_request_error", err.Error()), true))
+		c.close("server", err)
+		return
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	c.close("client", err)
+}
+
+// exchange answers one request and reports whether the connection may carry another.
+func (c *conn) exchange(req Request) bool {
+	read := clock.Now()
+	rec := c.srv.journal.began(c.rec, req, read)
+	req.Seq = rec.Seq
+	w := startWatch(c)
+	defer w.Close()
+	p := &player{conn: c, rec: rec, read: read, watch: w}
+	opts, script := c.srv.script(req)
+	p.deaf = opts.Deaf
+	if !p.takeSlot() {
+		return p.finish(EndTruncate)
+	}
+	defer p.freeSlot()
+	c.srv.journal.change(func() { rec.Usage = script.Usage })
+	return p.play(compile(script, req, opts))
+}
+
+// close closes the connection once and enters who did.
+func (c *conn) close(by string, err error) {
+	c.once.Do(func() {
+		c.nc.Close()
+		c.srv.journal.closed(c.rec, by, err)
+	})
+}
+
+// abandon closes the connection for the server.
+func (c *conn) abandon() { c.close("server", nil) }
+
+// cut closes the connection without the farewell of its protocol: FIN alone, or RST.
+func (c *conn) cut(reset bool) {
+	raw := c.nc
+	if t, ok := raw.(*tls.Conn); ok {
+		raw = t.NetConn()
+	}
+	if t, ok := raw.(*net.TCPConn); ok && reset {
+		t.SetLinger(0)
+	}
+	c.once.Do(func() {
+		raw.Close()
+		c.srv.journal.closed(c.rec, "server", nil)
+	})
+}
+
+// watch reads ahead while an answer is played, so that the end of the client is known at once. It starts one
+// goroutine, which ends with Close.
+type watch struct {
+	c    *conn
+	at   time.Time     // when the client was found gone; to be read after gone is closed
+	gone chan struct{} // closed when the client left
+	done chan struct{} // closed when the goroutine ends
+}
+
+func startWatch(c *conn) *watch {
+	w := &watch{c: c, gone: make(chan struct{}), done: make(chan struct{})}
+	go w.read()
+	return w
+}
+
+// read looks for an end behind whatever the client has sent already: a next request may wait in the buffer.
+func (w *watch) read() {
+	defer close(w.done)
+	for n := 1; n <= w.c.br.Size(); n = w.c.br.Buffered() + 1 {
+		if _, err := w.c.br.Peek(n); err != nil {
+			var ne net.Error
+			if !errors.As(err, &ne) || !ne.Timeout() {
+				w.at = clock.Now()
+				close(w.gone)
+			}
+			return
+		}
+	}
+}
+
+// Close stops reading ahead; what was read stays in the buffer.
+func (w *watch) Close() {
+	w.c.nc.SetReadDeadline(time.Unix(1, 0))
+	<-w.done
+	w.c.nc.SetReadDeadline(time.Time{})
+}

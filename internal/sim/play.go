@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/clock"
+)
+
+// player performs the plan of one request.
+type player struct {
+	conn  *conn
+	rec   *Record
+	read  time.Time // the request was read whole
+	watch *watch
+	deaf  bool          // go on when the client left
+	slot  time.Duration // when the slot was taken, since read
+	ended string        // why playing stopped; "" = the plan is done
+	held  bool          // a slot is taken
+}
+
+// takeSlot waits for a slot in order of arrival. It is false when the client or the server went first.
+func (p *player) takeSlot() bool {
+	if slots := p.conn.srv.slots; slots != nil {
+		select {
+		case slots <- struct{}{}:
+			p.held = true
+		case <-p.watch.gone:
+			p.lost()
+			return false
+		case <-p.conn.srv.quit:
+			p.ended = EndedClose
+			return false
+		}
+	}
+	p.slot = clock.Since(p.read)
+	p.conn.srv.journal.change(func() { p.rec.Slot = int64(p.slot) })
+	return true
+}
+
+func (p *player) freeSlot() {
+	if p.held {
+		<-p.conn.srv.slots
+	}
+}
+
+// play performs every write at its instant and then the ending. It reports whether the connection may carry another
+// request.
+func (p *player) play(pl plan) bool {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for _, w := range pl.writes {
+		if !p.waitUntil(timer, w.at) || !p.write(w) {
+			return p.finish(EndTruncate)
+		}
+	}
+	if !p.waitUntil(timer, pl.endAt) {
+		return p.finish(EndTruncate)
+	}
+	if pl.end == EndKeep && pl.closes {
+		return p.finish(EndClose)
+	}
+	return p.finish(pl.end)
+}
+
+// waitUntil waits for an instant since the slot. It is false when the client or the server went first.
+func (p *player) waitUntil(timer *time.Timer, at time.Duration) bool {
+	gone := p.watch.gone
+	if p.deaf {
+		gone = nil
+	}
+	wait := at - (clock.Since(p.read) - p.slot)
+	if wait <= 0 {
+		select {
+		case <-gone:
+			p.lost()
+			return false
+		case <-p.conn.srv.quit:
+			p.ended = EndedClose
+			return false
+		default:
+			return true
+		}
+	}
+	timer.Reset(wait)
+	select {
+	case <-timer.C:
+		return true
+	case <-gone:
+		p.lost()
+		return false
+	case <-p.conn.srv.quit:
+		p.ended = EndedClose
+		return false
+	}
+}
+
+// write performs one write and enters it. It is false when the client did not take it.
+func (p *player) write(w planned) bool {
+	j := p.conn.srv.journal
+	now := clock.Now()
+	j.writing(p.rec, Write{
+		Wall: now.UnixNano(), At: int64(now.Sub(p.read)), Plan: int64(p.slot + w.at),
+		Size: len(w.data), Body: w.body, Token: w.token, Tokens: w.tokens,
+	}, w.data)
+	n, err := p.conn.nc.Write(w.data)
+	j.wrote(p.rec, int64(clock.Since(p.read)), n)
+	if err == nil {
+		return true
+	}
+	select {
+	case <-p.conn.srv.quit:
+		p.ended = EndedClose
+	default:
+		p.lost()
+	}
+	return false
+}
+
+// lost ends the answer because the client left.
+func (p *player) lost() { p.ended = EndedGone }
+
+// goneAt is when the client was found gone, since the request was read; 0 when it is there.
+func (p *player) goneAt(now time.Duration) time.Duration {
+	select {
+	case <-p.watch.gone:
+		return p.watch.at.Sub(p.read)
+	default:
+	}
+	if p.ended == EndedGone { // a write told it before the watch
+		return now
+	}
+	return 0
+}
+
+// finish performs the ending and enters the end of the request.
+func (p *player) finish(end Ending) bool {
+	if end == EndHang {
+		select {
+		case <-p.watch.gone:
+		case <-p.conn.srv.quit:
+		}
+	}
+	ended := p.ended
+	if ended == "" {
+		ended = EndedSent
+	}
+	now := clock.Since(p.read)
+	gone := p.goneAt(now)
+	p.conn.srv.journal.change(func() { p.rec.End, p.rec.Gone, p.rec.Ended = int64(now), int64(gone), ended })
+	switch {
+	case ended == EndedGone:
+		p.conn.close("client", nil)
+	case end == EndKeep:
+		return true
+	case end == EndCrash:
+		p.conn.cut(false)
+		p.conn.srv.shut(true)
+	case end == EndTruncate || end == EndReset:
+		p.conn.cut(end == EndReset)
+	default:
+		p.conn.close("server", nil)
+	}
+	return false
+}
