@@ -1,0 +1,124 @@
+package measure
+
+import (
+	"slices"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/stat"
+)
+
+// Reasons for which a row gives no sample to a metric of a run, beside the reason its figure is absent for.
+const (
+	ExcludedFailed    exchange.Reason = "failed"           // the exchange did not end complete
+	ExcludedShort     exchange.Reason = "short_answer"     // below half of max_tokens: no sample of a decode rate
+	ExcludedEstimated exchange.Reason = "tokens_estimated" // built on counted events, while other rows have real counts
+)
+
+// Run is what the exchanges of a run come to.
+type Run struct {
+	Exchanges int                      `json:"exchanges"` // all rows
+	Generated int                      `json:"generated"` // of them requests for generation: rows with a dialect
+	Outcomes  map[exchange.Outcome]int `json:"outcomes"`  // of all rows
+	Truncated int                      `json:"truncated"` // records cut at a memory bound
+	Metrics   []RunMetric              `json:"metrics"`   // in the order of runMetrics, always all of them
+}
+
+// RunMetric is one metric over the exchanges of a run.
+type RunMetric struct {
+	Name     string                  `json:"name"`
+	Unit     string                  `json:"unit"`
+	Basis    exchange.Basis          `json:"basis,omitempty"` // of the samples; estimated ones are used only when there is no other
+	Summary  stat.Summary            `json:"summary"`
+	Excluded map[exchange.Reason]int `json:"excluded,omitempty"` // why how many rows with a dialect gave no sample
+}
+
+// runMetrics are the metrics a run is summarised by. Those of the decode rate leave short answers out.
+var runMetrics = [...]struct {
+	name   string
+	decode bool
+}{
+	{TTFTMS, false}, {AnswerTTFTMS, false}, {PrefillTPS, false}, {PrefillUncachedTPS, false},
+	{DecodeTPS, true}, {DecodeFirstEventTPS, true}, {TPOTMS, true}, {WallTPS, true}, {TotalWallMS, false},
+	{EnginePrefillTPS, false}, {EngineDecodeTPS, true},
+	{AddedP50US, false}, {AddedP99US, false}, {WriteStallMS, false}, {ProxyQueueMS, false},
+}
+
+// RunSummary aggregates the rows of a run. Only complete exchanges with a dialect give samples; how many did not, and
+// why, stands beside each metric.
+func RunSummary(rows []exchange.Summary) Run {
+	run := Run{Exchanges: len(rows), Outcomes: map[exchange.Outcome]int{}}
+	generated := make([]*exchange.Summary, 0, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		run.Outcomes[r.Outcome]++
+		if r.State == exchange.StateTruncated {
+			run.Truncated++
+		}
+		if r.Dialect != "" {
+			generated = append(generated, r)
+		}
+	}
+	run.Generated = len(generated)
+	for _, m := range runMetrics {
+		run.Metrics = append(run.Metrics, runMetric(m.name, m.decode, generated))
+	}
+	return run
+}
+
+// Metric is the named metric of the run; the zero value when the run has none of that name.
+func (r Run) Metric(name string) RunMetric {
+	i := slices.IndexFunc(r.Metrics, func(m RunMetric) bool { return m.Name == name })
+	if i < 0 {
+		return RunMetric{}
+	}
+	return r.Metrics[i]
+}
+
+func runMetric(name string, decode bool, rows []*exchange.Summary) RunMetric {
+	m := RunMetric{Name: name, Unit: unitOf(name), Excluded: map[exchange.Reason]int{}}
+	samples := map[exchange.Basis][]float64{}
+	for _, r := range rows {
+		f, why := sample(r, name, decode)
+		if why != "" {
+			m.Excluded[why]++
+			continue
+		}
+		samples[f.Basis] = append(samples[f.Basis], f.Value)
+	}
+	// A metric has one exact basis; estimates stand in only when there is nothing exact.
+	for _, b := range []exchange.Basis{exchange.BasisMeasured, exchange.BasisReported} {
+		if len(samples[b]) > 0 {
+			m.Basis = b
+		}
+	}
+	estimated := samples[exchange.BasisEstimated]
+	switch {
+	case m.Basis == "" && len(estimated) > 0:
+		m.Basis = exchange.BasisEstimated
+	case len(estimated) > 0:
+		m.Excluded[ExcludedEstimated] += len(estimated)
+	}
+	m.Summary = stat.Summarize(samples[m.Basis])
+	return m
+}
+
+// sample is the figure a row gives to a metric, or the reason why it gives none.
+func sample(r *exchange.Summary, name string, decode bool) (f exchange.Figure, why exchange.Reason) {
+	f = r.Metrics[name]
+	switch {
+	case r.Outcome != exchange.OutcomeComplete:
+		return f, ExcludedFailed
+	case !f.Present() && f.Reason == "": // a row of an older version that did not know the metric
+		return f, ReasonNotReported
+	case !f.Present():
+		return f, f.Reason
+	case decode && slices.Contains(r.Flags, FlagShortAnswer):
+		return f, ExcludedShort
+	}
+	return f, ""
+}
+
+func unitOf(name string) string {
+	i := slices.IndexFunc(definitions[:], func(d Definition) bool { return d.Name == name })
+	return definitions[i].Unit
+}
