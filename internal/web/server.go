@@ -1,0 +1,252 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
+)
+
+// Store is what the read API needs of a store.
+type Store interface {
+	Runs() ([]exchange.Run, error)
+	Run(idOrName string) (exchange.Run, error)
+	Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error]
+	Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, error)
+	Takes(key string) ([]exchange.Summary, error)
+}
+
+// Options are the parts a Server shows. Store, Stats and Check are nil when nothing is recorded.
+type Options struct {
+	Store  Store
+	Stats  func() (any, error)                // JSON document of the store's sizes
+	Check  func(context.Context) (any, error) // JSON document of a full check
+	Health func() any                         // JSON document for /healthz
+}
+
+// Server answers the admin listener.
+type Server struct {
+	o    Options
+	http *http.Server
+}
+
+// NewServer makes a server; Serve starts it.
+func NewServer(o Options) *Server {
+	s := &Server{o: o}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /api/v1/runs", s.recorded(s.runs))
+	mux.HandleFunc("GET /api/v1/runs/{run}", s.recorded(s.run))
+	mux.HandleFunc("GET /api/v1/runs/{run}/exchanges", s.recorded(s.exchanges))
+	mux.HandleFunc("GET /api/v1/exchanges/{id}", s.recorded(s.exchange))
+	mux.HandleFunc("GET /api/v1/exchanges/{id}/{side}/{part}", s.recorded(s.bytes))
+	mux.HandleFunc("GET /api/v1/keys/{key}", s.recorded(s.takes))
+	mux.HandleFunc("GET /api/v1/stats", s.recorded(s.stats))
+	mux.HandleFunc("GET /api/v1/check", s.recorded(s.check))
+	s.http = &http.Server{Handler: ownHost(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	return s
+}
+
+// Serve answers requests on ln until Close. It returns nil after Close.
+func (s *Server) Serve(ln net.Listener) error {
+	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve admin listener: %w", err)
+	}
+	return nil
+}
+
+// Close ends the listener and every connection.
+func (s *Server) Close() error { return s.http.Close() }
+
+// ownHost refuses requests that name another host than the listener's: loopback names, or the very address dialed.
+func ownHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		host = strings.Trim(host, "[]")
+		ip := net.ParseIP(host)
+		if !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback() && !isLocal(r, ip)) {
+			fail(w, http.StatusForbidden, fmt.Errorf("host %q is not an address of this listener", r.Host))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isLocal(r *http.Request, ip net.IP) bool {
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && addr.IP.Equal(ip)
+}
+
+// recorded guards the routes that need a store.
+func (s *Server) recorded(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.o.Store == nil {
+			fail(w, http.StatusNotFound, errors.New("nothing is recorded here: this proxy only measures"))
+			return
+		}
+		if err := h(w, r); err != nil {
+			fail(w, statusOf(err), err)
+		}
+	}
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, exchange.ErrMiss):
+		return http.StatusNotFound
+	case errors.Is(err, exchange.ErrUsage):
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+// problem is the body of every answer that is not a success.
+type problem struct {
+	Error struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func fail(w http.ResponseWriter, status int, err error) {
+	var p problem
+	p.Error.Message = err.Error()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(p) // the client is gone when this fails; there is nobody to tell
+}
+
+func reply(w http.ResponseWriter, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(b, '\n')) // as in fail
+	return nil
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	if err := reply(w, s.o.Health()); err != nil {
+		fail(w, http.StatusInternalServerError, err)
+	}
+}
+
+// RunList is the document of GET /api/v1/runs.
+type RunList struct {
+	Schema int            `json:"schema"`
+	Runs   []exchange.Run `json:"runs"`
+}
+
+func (s *Server) runs(w http.ResponseWriter, _ *http.Request) error {
+	runs, err := s.o.Store.Runs()
+	if err != nil {
+		return err
+	}
+	return reply(w, RunList{Schema: 1, Runs: runs})
+}
+
+func (s *Server) run(w http.ResponseWriter, r *http.Request) error {
+	run, err := s.o.Store.Run(r.PathValue("run"))
+	if err != nil {
+		return err
+	}
+	return reply(w, run)
+}
+
+// exchanges streams the rows of a run as JSON lines. An error after the first line ends the answer early, so that it
+// cannot be taken for a whole list.
+func (s *Server) exchanges(w http.ResponseWriter, r *http.Request) error {
+	run, err := s.o.Store.Run(r.PathValue("run"))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	enc, begun := json.NewEncoder(w), false
+	for row, err := range s.o.Store.Summaries(run.ID) {
+		if err == nil {
+			begun = true
+			err = enc.Encode(row)
+		}
+		switch {
+		case err != nil && begun:
+			panic(http.ErrAbortHandler)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request) error {
+	x, row, err := s.o.Store.Exchange(exchange.ID(r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	return reply(w, measure.Detail(x, row))
+}
+
+// bytes writes a stored body as it was coded, or a stored head.
+func (s *Server) bytes(w http.ResponseWriter, r *http.Request) error {
+	x, _, err := s.o.Store.Exchange(exchange.ID(r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	body, head := x.Request.Body, x.Request.Head
+	switch r.PathValue("side") {
+	case "request":
+	case "response":
+		body, head = x.Response.Body, x.Response.Head
+	default:
+		return fmt.Errorf("%w: a side is request or response, not %q", exchange.ErrUsage, r.PathValue("side"))
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	switch r.PathValue("part") {
+	case "head":
+		_, _ = w.Write(head) // as in fail
+	case "body":
+		for _, c := range body.Chunks {
+			_, _ = w.Write(c)
+		}
+	default:
+		return fmt.Errorf("%w: a part is head or body, not %q", exchange.ErrUsage, r.PathValue("part"))
+	}
+	return nil
+}
+
+func (s *Server) takes(w http.ResponseWriter, r *http.Request) error {
+	rows, err := s.o.Store.Takes(r.PathValue("key"))
+	if err != nil {
+		return err
+	}
+	return reply(w, struct {
+		Schema int                `json:"schema"`
+		Takes  []exchange.Summary `json:"takes"`
+	}{1, rows})
+}
+
+func (s *Server) stats(w http.ResponseWriter, _ *http.Request) error {
+	v, err := s.o.Stats()
+	if err != nil {
+		return err
+	}
+	return reply(w, v)
+}
+
+func (s *Server) check(w http.ResponseWriter, r *http.Request) error {
+	v, err := s.o.Check(r.Context())
+	if err != nil {
+		return err
+	}
+	return reply(w, v)
+}
