@@ -1,4 +1,77 @@
 package wire
 
-// DialectOf names the language spoken at a request path; a query is ignored.
-func DialectOf(path string) Dialect { return DialectNone }
+import (
+	"strings"
+
+	"github.com/valyala/fastjson"
+)
+
+// language is one dialect: how a JSON value of a body adds to the answer.
+type language struct {
+	name Dialect
+	read func(a *answer, v *fastjson.Value, data []byte)
+	// framings the dialect is spoken in; under another one the path belongs to somebody else's format
+	framings []Framing
+}
+
+// The dialects that are understood, one file each.
+var (
+	chat        = language{DialectChat, readChat, []Framing{FramingSSE, FramingJSON, FramingNDJSON, FramingJSONArray}}
+	completions = language{DialectCompletions, readCompletions, []Framing{FramingSSE, FramingJSON, FramingNDJSON, FramingJSONArray}}
+	ollama      = language{DialectOllama, readOllama, []Framing{FramingNDJSON, FramingJSON}} // as SSE, /api/chat is TensorSharp's web page
+)
+
+// routes is the one table from request paths to dialects: the end of a path, segment by segment, where * is any one
+// segment. Engines and gateways put prefixes before them. The first match counts.
+//
+// Dialects to come have their place here: /v1/responses, /v1/messages, /completion (llama.cpp), /generate (SGLang),
+// /api/v1/chat (LM Studio), :streamGenerateContent (Gemini), /v1/embeddings.
+var routes = []struct {
+	suffix string
+	lang   *language
+}{
+	{"chat/completions", &chat},
+	{"v1/completions", &completions},
+	{"v0/completions", &completions},
+	{"openai/completions", &completions},
+	{"deployments/*/completions", &completions},
+	{"engines/*/completions", &completions},
+	{"api/chat", &ollama},
+	{"api/generate", &ollama},
+	{"api/chat/ollama", &ollama}, // TensorSharp
+}
+
+// DialectOf names the language spoken at a request target: a path, with or without query, scheme and host.
+func DialectOf(path string) Dialect {
+	if l := languageOf(path); l != nil {
+		return l.name
+	}
+	return DialectNone
+}
+
+func languageOf(target string) *language {
+	path, _, _ := strings.Cut(target, "?")
+	if _, rest, ok := strings.Cut(path, "://"); ok {
+		path = rest
+	}
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	for _, r := range routes {
+		if endsWith(segments, strings.Split(r.suffix, "/")) {
+			return r.lang
+		}
+	}
+	return nil
+}
+
+func endsWith(segments, suffix []string) bool {
+	off := len(segments) - len(suffix)
+	if off < 0 {
+		return false
+	}
+	for i, want := range suffix {
+		if want != "*" && segments[off+i] != want {
+			return false
+		}
+	}
+	return true
+}

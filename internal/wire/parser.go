@@ -1,11 +1,17 @@
 package wire
 
-import "github.com/benchproxy/benchproxy/internal/exchange"
+import (
+	"slices"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
 
 // Info is what a parser must know about an exchange before the first body byte.
 type Info struct {
-	Path            string // request path; a query is ignored
-	Status          int    // HTTP status of the response
+	Path            string // request target: path, with or without query
+	Status          int    // HTTP status of the response; 0 counts as 200
 	ContentType     string // of the response, parameters and all
 	ContentEncoding string // of the response; "" for none
 }
@@ -17,27 +23,226 @@ func InfoOf(x *exchange.Exchange) Info {
 	return Info{Path: x.Request.Target, Status: x.Response.Status, ContentType: ct, ContentEncoding: ce}
 }
 
-// Parse reads the response body of a sealed exchange, cut as its reads were.
+// Parse reads the response body of a sealed exchange, cut as its reads were. Without reads the body is one read 0; a
+// body that was cut at a memory bound is read as far as it was kept.
 func Parse(x *exchange.Exchange) *Transcript {
 	p := NewParser(InfoOf(x))
-	return p.Finish(x.End == exchange.EndEOF && x.Response.Body.Whole())
+	body, read, left := x.Response.Body, 0, 0
+	reads := x.Timeline.Reads
+	if len(reads) > 0 {
+		left = reads[0].Size
+	}
+	for _, chunk := range body.Chunks {
+		for len(chunk) > 0 {
+			for left == 0 && read < len(reads)-1 {
+				read++
+				left = reads[read].Size
+			}
+			n := len(chunk) // bytes that no read accounts for belong to the last one
+			if left > 0 {
+				n = min(n, left)
+				left -= n
+			}
+			p.Feed(chunk[:n], read)
+			chunk = chunk[n:]
+		}
+	}
+	return p.Finish(x.End == exchange.EndEOF && body.Whole())
 }
+
+// The bounds of what a dialect reads. Above the first a value is checked to be JSON before it is taken apart, since
+// taking apart garbage is dear; above the second it is not taken apart at all, since that takes many times its size.
+const (
+	maxUnchecked = 1 << 20
+	maxValue     = 16 << 20
+)
 
 // Parser reads one response body as it comes. It belongs to one goroutine.
 type Parser struct {
-	info Info
+	info   Info
+	lang   *language // nil for a path without dialect
+	framer *Framer
+	coded  *codedBody // nil for a body without content coding
+	json   fastjson.Parser
+	answer answer
+
+	events      []Event
+	parseErrors int
+	oversized   int
+
+	finished     bool
+	tail         tail
+	unterminated bool // the undispatched last block was read
+	codingError  string
 }
 
 // NewParser makes the parser of one response.
-func NewParser(info Info) *Parser { return &Parser{info: info} }
+func NewParser(info Info) *Parser {
+	p := &Parser{info: info, lang: languageOf(info.Path), coded: newCodedBody(info.ContentEncoding)}
+	p.framer = NewFramer(info.ContentType, p.takeFrame)
+	return p
+}
 
-// Feed takes the next body bytes, which the read with the given index brought. It keeps nothing of b.
-func (p *Parser) Feed(b []byte, read int) {}
+// Feed takes the next body bytes, which the read with the given index brought. It keeps nothing of b. A coded body is
+// gathered and decoded when it is finished: its snapshots show no events.
+func (p *Parser) Feed(b []byte, read int) {
+	if p.coded != nil {
+		p.coded.add(b, read)
+		return
+	}
+	p.framer.Feed(b, read)
+}
+
+// Finish ends the body and gives its transcript; whole says that it came to its proper end and that no byte of it is
+// missing. The parser must not be fed after.
+func (p *Parser) Finish(whole bool) *Transcript {
+	if p.coded != nil {
+		if err := p.coded.decode(p.framer.Feed); err != nil {
+			p.codingError = err.Error()
+			whole = false
+		}
+	}
+	p.tail = p.framer.finish(whole)
+	if rest := p.tail.pieces; rest != nil && whole {
+		p.takeUndispatched(rest)
+	}
+	p.finished = true
+	return p.Snapshot()
+}
+
+// takeFrame reads one event.
+func (p *Parser) takeFrame(f Frame) {
+	ev := Event{Read: f.Read, Start: f.Start, End: f.End, Tokens: -1, Running: -1}
+	if p.isDone(f.Data) {
+		ev.Done = true
+		p.answer.finish = doneMark
+	} else {
+		p.readValue(f.Name, f.Data)
+		ev.Kinds, ev.Tokens, ev.Running = p.answer.event.kinds, p.answer.event.tokens(), p.answer.running()
+	}
+	p.events = append(p.events, ev)
+}
+
+// doneMark ends the streams of the OpenAI family.
+const doneMark = "[DONE]"
+
+func (p *Parser) isDone(data []byte) bool {
+	return len(data) >= len(doneMark) && data[0] == '[' && string(trim(data)) == doneMark && p.framer.Framing() == FramingSSE
+}
+
+// readValue lets the dialect read the payload of one event. What is not JSON is counted and skipped.
+func (p *Parser) readValue(name, data []byte) {
+	a := &p.answer
+	a.event = eventFacts{}
+	a.where = p.where()
+	named := string(name) == "error"
+	lang := p.language()
+	if lang == nil || len(data) > maxUnchecked {
+		if !valid(data) {
+			p.garbage(named, data)
+			return
+		}
+	}
+	switch {
+	case lang == nil:
+		a.readPlain(data, named)
+		return
+	case len(data) > maxValue:
+		p.oversized++
+		return
+	}
+	v, err := p.json.ParseBytes(data)
+	if err != nil {
+		p.garbage(named, data)
+		return
+	}
+	lang.read(a, v, data)
+	if named || a.event.kinds == 0 && !a.event.hasUsage {
+		a.readFlatError(v, named)
+	}
+}
+
+// garbage counts an event that is not JSON. Under the name of an error its text is the message.
+func (p *Parser) garbage(named bool, data []byte) {
+	p.parseErrors++
+	if named {
+		p.answer.fail(Error{Message: clip(data)}, "")
+	}
+}
+
+// where is the place that an error found now stands in.
+func (p *Parser) where() string {
+	switch {
+	case p.info.Status != 0 && p.info.Status/100 != 2:
+		return whereHTTPStatus
+	case p.framer.Framing() == FramingJSON:
+		return whereBody
+	}
+	return whereEvent
+}
+
+// language is the dialect of the path, unless the framing shows that something else is spoken there.
+func (p *Parser) language() *language {
+	f := p.framer.Framing()
+	if p.lang == nil || f == FramingNone || f == FramingOpaque || slices.Contains(p.lang.framings, f) {
+		return p.lang
+	}
+	return nil
+}
+
+// takeUndispatched reads the block that a clean end left without its blank line, when it is whole: its usage, finish
+// reason and error count, but it is no event and adds no content.
+func (p *Parser) takeUndispatched(rest *leftover) {
+	data := trim(rest.data)
+	switch {
+	case p.isDone(data):
+		p.answer.finish = doneMark
+	case valid(data):
+		p.answer.quiet = true
+		p.readValue(rest.name, data)
+		p.answer.quiet = false
+	default:
+		return
+	}
+	p.unterminated = true
+}
 
 // Snapshot is the transcript of what was fed so far. It costs a few allocations, whatever the length of the body, and
-// stays as it is while the parser goes on.
-func (p *Parser) Snapshot() *Transcript { return &Transcript{Version: Version} }
+// stays as it is while the parser goes on. Its terminator is empty until the body is finished.
+func (p *Parser) Snapshot() *Transcript {
+	t := &Transcript{
+		Version:          Version,
+		Framing:          p.framer.Framing(),
+		Events:           p.events[:len(p.events):len(p.events)],
+		Comments:         p.framer.Comments(),
+		ParseErrors:      p.parseErrors,
+		Oversized:        p.oversized,
+		UnterminatedLast: p.unterminated,
+		TruncatedTail:    p.tail.cut && !p.unterminated,
+		CodingError:      p.codingError,
+	}
+	if l := p.language(); l != nil {
+		t.Dialect = l.name
+	}
+	if p.coded != nil {
+		t.Coding = p.coded.name
+	}
+	p.answer.fill(t)
+	if p.finished {
+		t.Terminator = p.terminator()
+	}
+	return t
+}
 
-// Finish ends the body and gives its transcript; whole says that it came to its proper end and no byte is missing.
-// The parser must not be fed after.
-func (p *Parser) Finish(whole bool) *Transcript { return p.Snapshot() }
+// terminator names what ended the body.
+func (p *Parser) terminator() string {
+	switch f := p.framer.Framing(); {
+	case f == FramingJSON && len(p.events) > 0 && !p.tail.cut:
+		return "json"
+	case f == FramingJSONArray && p.tail.closed:
+		return "json_array_end"
+	case f != FramingJSON && p.answer.finish != "":
+		return p.answer.finish
+	}
+	return "eof"
+}

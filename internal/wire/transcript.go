@@ -120,13 +120,17 @@ type Transcript struct {
 	Events      []Event
 	Comments    int // SSE comment lines
 	ParseErrors int // events that were dispatched but are not JSON
+	Oversized   int // events too large to be read beyond their being JSON
 
 	ID      string // id of the response, as sent
 	Model   string // model the response names
 	Choices []Choice
 	Usage   *Usage                     // nil when none was reported
 	Timings *Timings                   // nil when the engine sent none
-	Extras  map[string]json.RawMessage // top-level keys outside the dialect, last value of each, verbatim
+	Extras  map[string]json.RawMessage // top-level keys outside the dialect, last non-null value of each, verbatim
+
+	Fingerprint   string // system_fingerprint: the engine's word for its build and settings
+	ExtrasOmitted int    // values that were left out of Extras for their number or size
 
 	FinishReason     *string // raw, of choice 0
 	FinishNorm       string  // stop, length, tool_calls, content_filter, error; "" when none
@@ -135,6 +139,8 @@ type Transcript struct {
 	Error            *Error  // first error seen anywhere; it wins over any later end
 	LogprobEntries   int     // log-probability entries of generated tokens
 	TokenIDs         int     // generated token ids
+	ProgressEvents   int     // events that told how far the prompt is read (llama.cpp prompt_progress)
+	QueueEvents      int     // events that told a place in the engine's queue
 	TruncatedTail    bool    // the body ended inside an event
 	UnterminatedLast bool    // the last block lacked its end but was whole JSON, and gave its usage, finish reason and error
 	Coding           string  // content coding that was undone to read the body; "" for none

@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fastjson"
+)
+
+// answer gathers what the events of a body say. A dialect reads one JSON value at a time into it.
+type answer struct {
+	id, model, fingerprint string
+
+	choices []*choice       // in order of appearance
+	byIndex map[int]*choice // for more than one
+	usage   usageState
+	extras  map[string]json.RawMessage
+	omitted int    // extras left out for their number or size
+	failure *Error // first error seen
+	ended   bool   // the dialect's own terminal event was seen
+	finish  string // [DONE], or the terminator word of the dialect's own terminal event
+	where   string // where an error found now would be
+
+	logprobs, tokenIDs int
+	progress, queued   int // events about the prompt's progress and the queue
+
+	event eventFacts
+	quiet bool // an undispatched event is read: its generated content does not count
+}
+
+// eventFacts are what the event that is being read adds.
+type eventFacts struct {
+	kinds    Kind
+	ids      int  // generated token ids
+	logprobs int  // log-probability entries
+	counted  bool // ids or logprobs were there, be they empty
+	usage    usageCounts
+	hasUsage bool
+	unknown  bool // it has top-level keys outside the dialect
+}
+
+// tokens is the number of tokens the event brought: ids are the surer count.
+func (e *eventFacts) tokens() int {
+	switch {
+	case e.ids > 0:
+		return e.ids
+	case e.counted:
+		return e.logprobs
+	}
+	return -1
+}
+
+// choice is one answer being put together.
+type choice struct {
+	index                    int
+	text, reasoning, refusal strings.Builder
+	tools                    toolList
+	finish                   string
+	finished                 bool
+}
+
+// choice gives the choice of an index, made when it is new.
+func (a *answer) choice(index int) *choice {
+	if len(a.choices) > 0 && a.choices[0].index == index {
+		return a.choices[0]
+	}
+	if c := a.byIndex[index]; c != nil {
+		return c
+	}
+	c := &choice{index: index}
+	a.choices = append(a.choices, c)
+	if a.byIndex == nil {
+		a.byIndex = map[int]*choice{}
+	}
+	a.byIndex[index] = c
+	return c
+}
+
+// add appends generated content to one of a choice's texts. Empty content is no content.
+func (a *answer) add(to *strings.Builder, kind Kind, b []byte) {
+	if len(b) == 0 || a.quiet {
+		return
+	}
+	to.Write(b)
+	a.event.kinds |= kind
+}
+
+// identity keeps the first non-empty name.
+func identity(dst *string, v *fastjson.Value) {
+	if *dst == "" {
+		*dst = string(text(v))
+	}
+}
+
+// setFinish keeps a finish reason; null and empty say nothing.
+func (a *answer) setFinish(c *choice, v *fastjson.Value) {
+	if raw := word(v); raw != "" {
+		c.finish, c.finished = raw, true
+	}
+}
+
+func (a *answer) countTokenIDs(v *fastjson.Value) {
+	if v == nil || v.Type() != fastjson.TypeArray || a.quiet {
+		return
+	}
+	n := len(v.GetArray())
+	a.tokenIDs += n
+	a.event.ids += n
+	a.event.counted = true
+}
+
+func (a *answer) countLogprobs(v *fastjson.Value) {
+	if v == nil || v.Type() != fastjson.TypeArray || a.quiet {
+		return
+	}
+	n := len(v.GetArray())
+	a.logprobs += n
+	a.event.logprobs += n
+	a.event.counted = true
+}
+
+// finishedChoices is the number of choices that have a finish reason.
+func (a *answer) finishedChoices() int {
+	n := 0
+	for _, c := range a.choices {
+		if c.finished {
+			n++
+		}
+	}
+	return n
+}
+
+// allFinished reports whether there is a choice and every one has a finish reason.
+func (a *answer) allFinished() bool {
+	return len(a.choices) > 0 && a.finishedChoices() == len(a.choices)
+}
+
+// fill writes what is known now into a transcript. Texts are shared, not copied: a builder never changes what it has
+// already given out.
+func (a *answer) fill(t *Transcript) {
+	t.ID, t.Model, t.Fingerprint = a.id, a.model, a.fingerprint
+	t.LogprobEntries, t.TokenIDs = a.logprobs, a.tokenIDs
+	t.ProgressEvents, t.QueueEvents = a.progress, a.queued
+	t.Extras = maps.Clone(a.extras)
+	t.ExtrasOmitted = a.omitted
+	t.Timings = timingsOf(a.extras)
+	if a.failure != nil {
+		e := *a.failure
+		t.Error = &e
+	}
+	for _, c := range a.choices {
+		t.Choices = append(t.Choices, c.snapshot())
+	}
+	slices.SortFunc(t.Choices, func(x, y Choice) int { return x.Index - y.Index })
+	t.Usage = a.usage.snapshot(a, t.Timings)
+	t.FinishReason = t.Choice0().FinishReason
+	t.FinishNorm = a.norm(t)
+	t.DialectEnd = (a.ended || a.allFinished()) && t.FinishNorm != normError
+}
+
+// norm is the normalised finish reason of choice 0; an error anywhere wins.
+func (a *answer) norm(t *Transcript) string {
+	if t.Error != nil {
+		return normError
+	}
+	if t.FinishReason == nil {
+		return ""
+	}
+	return normaliseFinish(*t.FinishReason, len(t.Choice0().ToolCalls) > 0)
+}
+
+func (c *choice) snapshot() Choice {
+	out := Choice{Index: c.index, Text: c.text.String(), Reasoning: c.reasoning.String(), Refusal: c.refusal.String()}
+	if c.finished {
+		raw := c.finish
+		out.FinishReason = &raw
+	}
+	for _, t := range c.tools.all {
+		out.ToolCalls = append(out.ToolCalls, t.snapshot())
+	}
+	slices.SortStableFunc(out.ToolCalls, func(x, y ToolCall) int { return x.Index - y.Index })
+	return out
+}

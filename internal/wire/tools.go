@@ -1,0 +1,131 @@
+package wire
+
+import (
+	"strings"
+
+	"github.com/valyala/fastjson"
+)
+
+// tool is one tool call being put together from its fragments.
+type tool struct {
+	index    int
+	id, kind string
+	name     strings.Builder
+	args     strings.Builder
+}
+
+// toolList are the calls of one choice.
+type toolList struct {
+	all     []*tool // in order of appearance
+	byIndex map[int]*tool
+	byID    map[string]*tool
+	top     int // first index above all in use
+}
+
+// fragment is one piece of a tool call as the wire brings it. Absent parts are empty.
+type fragment struct {
+	index    int
+	hasIndex bool
+	id, kind []byte
+	name     []byte
+	args     *fastjson.Value // string, or an object that came whole
+}
+
+// readToolCalls reads the tool_calls list of a delta or a message. With whole set every entry is a call of its own.
+func (a *answer) readToolCalls(c *choice, v *fastjson.Value, whole bool) {
+	for _, call := range v.GetArray() {
+		if call.Type() != fastjson.TypeObject {
+			continue
+		}
+		var f fragment
+		call.GetObject().Visit(func(key []byte, v *fastjson.Value) {
+			switch string(key) {
+			case "index":
+				f.index, f.hasIndex = indexOf(v)
+			case "id":
+				f.id = text(v)
+			case "type":
+				f.kind = text(v)
+			case "function":
+				f.function(v)
+			}
+		})
+		if whole {
+			f.index, f.hasIndex = c.tools.top, true
+		}
+		a.addFragment(c, f)
+	}
+}
+
+// function reads the function part of a fragment.
+func (f *fragment) function(v *fastjson.Value) {
+	f.name = text(v.Get("name"))
+	f.args = v.Get("arguments")
+}
+
+// addFragment joins a fragment to its call. What a fragment repeats (an id, a whole name) is not new content.
+func (a *answer) addFragment(c *choice, f fragment) {
+	if a.quiet {
+		return
+	}
+	t := c.tools.find(f)
+	grew := false
+	if t.id == "" && len(f.id) > 0 {
+		t.id, grew = string(f.id), true
+		c.tools.byID[t.id] = t
+	}
+	if t.kind == "" {
+		t.kind = string(f.kind)
+	}
+	if len(f.name) > 0 && t.name.String() != string(f.name) {
+		t.name.Write(f.name)
+		grew = true
+	}
+	if n := t.args.Len(); present(f.args) {
+		if f.args.Type() == fastjson.TypeString {
+			t.args.Write(text(f.args))
+		} else {
+			t.args.Write(f.args.MarshalTo(nil))
+		}
+		grew = grew || t.args.Len() > n
+	}
+	if grew {
+		a.event.kinds |= KindTool
+	}
+}
+
+// find gives the call a fragment belongs to: by index, without one by id, without both the last. Two whole calls under
+// one index (some gateways number every call 0) are told apart by a new id that comes with a name.
+func (l *toolList) find(f fragment) *tool {
+	if f.hasIndex {
+		t := l.byIndex[f.index]
+		if t == nil {
+			return l.open(f.index)
+		}
+		if t.id == "" || len(f.id) == 0 || len(f.name) == 0 || t.id == string(f.id) {
+			return t
+		}
+	} else if len(f.id) == 0 && len(l.all) > 0 {
+		return l.all[len(l.all)-1]
+	}
+	if t := l.byID[string(f.id)]; t != nil {
+		return t
+	}
+	return l.open(l.top)
+}
+
+// open begins a call.
+func (l *toolList) open(index int) *tool {
+	if l.byIndex == nil {
+		l.byIndex, l.byID = map[int]*tool{}, map[string]*tool{}
+	}
+	t := &tool{index: index}
+	l.all = append(l.all, t)
+	l.byIndex[index] = t
+	l.top = max(l.top, index+1)
+	return t
+}
+
+func (t *tool) snapshot() ToolCall {
+	return ToolCall{Index: t.index, ID: t.id, Type: t.kind, Name: t.name.String(), Arguments: t.args.String()}
+}
