@@ -76,7 +76,7 @@ func (a *Analysis) remarks(s *stream) {
 	x, t := s.x, s.t
 	a.flag(FlagBuffered, s.buffered)
 	a.flag(FlagSingleEvent, s.streamed && len(s.events) == 1)
-	a.flag(FlagMergedReads, s.merged > 0)
+	a.flag(FlagMergedReads, s.streamed && s.merged > 0)
 	a.flag(FlagTokensEstimated, s.completion.Basis == exchange.BasisEstimated)
 	a.flag(FlagHiddenReasoning, s.hidden)
 	a.flag(FlagUsagePartial, t.Usage != nil && t.Usage.Partial)

@@ -10,15 +10,15 @@ package measure
 // A stream is buffered when its shape is that of a release
 //
 //   - one burst: 3 or more token events, on average no more than 0.5 ms apart, or
-//   - flushes: token events in two or more such bursts with pauses of 250 ms and more between them, each burst but
-//     the last of 16 or more events,
+//   - flushes: token events in two or more such bursts, each but the last of 16 or more events, with 250 ms and more of
+//     silence before every one of them,
 //
 // and there was silence in which the tokens can have been made:
 //
 //   - where the engine states its decode time, that time exceeds what the wire shows of it by 50 ms, by as much as the wire shows
 //     (for one burst), and by a tenth of the silence before the first token;
-//   - where it does not, for one burst the silence before it lasted 50 ms and ten times the burst. Flushes need no
-//     more than their shape.
+//   - where it does not, one burst has a silence of 50 ms and of ten times its length before it. Flushes need no more
+//     than their shape.
 //
 // What it leaves alone, on purpose: two events in the first read; the few tokens a speculative step accepts, which come
 // back to back; a short answer of a fast model, whose silence is short as well; token events that a busy machine merged
@@ -52,6 +52,9 @@ func isBuffered(s *stream) bool {
 
 // cameInFlushes reports whether the token events came in large bursts with long pauses between them.
 func (s *stream) cameInFlushes() bool {
+	if s.first() < flushMinPause {
+		return false
+	}
 	flushes, size := 0, 1
 	for i := 1; i < len(s.events); i++ {
 		gap := s.events[i].at - s.events[i-1].at
