@@ -18,38 +18,54 @@ import (
 //	eof           the engine closed the connection
 //	client-abort  the client left; played as silence after the last byte
 func CaptureScript(response, log []byte, speed float64) (*Script, error) {
-	s := &Script{Framing: FramingRaw}
+	var recvs []Recv
+	var end Ending
 	offset := 0
 	for n, line := range strings.Split(string(log), "\n") {
-		if n == 0 {
-			end, err := captureEnd(line)
-			if err != nil {
-				return nil, err
-			}
-			s.End = end
-			continue
+		var err error
+		switch {
+		case n == 0:
+			end, err = captureEnd(line)
+		case line != "":
+			var r Recv
+			r, err = captureLine(line, offset)
+			recvs = append(recvs, r)
+			offset += r.Size
 		}
-		if line == "" {
-			continue
-		}
-		at, size, err := captureLine(line, offset)
 		if err != nil {
-			return nil, fmt.Errorf("capture log line %d: %w", n+1, err)
+			return nil, fmt.Errorf("read capture log line %d: %w", n+1, err)
 		}
-		if offset+size > len(response) {
-			return nil, fmt.Errorf("capture log line %d: %d bytes logged, %d there", n+1, offset+size, len(response))
+	}
+	return RawScript(response, recvs, end, speed)
+}
+
+// Recv is one receive call of a capture.
+type Recv struct {
+	At   time.Duration // since the request was sent
+	Size int           // bytes
+}
+
+// RawScript plays the wire bytes of a response, head and framing included, in the pieces of recvs, whose sizes must add
+// up to the response. speed divides the times; 0 sends every piece at once. A response that announces the end of its
+// connection gets it, when end is EndKeep.
+func RawScript(response []byte, recvs []Recv, end Ending, speed float64) (*Script, error) {
+	s := &Script{Framing: FramingRaw, End: end}
+	rest := response
+	for i, r := range recvs {
+		if r.Size < 0 || r.Size > len(rest) {
+			return nil, fmt.Errorf("play response: receive %d is of %d bytes, %d are left", i, r.Size, len(rest))
 		}
-		step := Step{Data: response[offset : offset+size]}
+		step := Step{Data: rest[:r.Size]}
 		if speed > 0 {
-			step.At = time.Duration(float64(at) / speed)
+			step.At = time.Duration(float64(r.At) / speed)
 		}
 		s.Steps = append(s.Steps, step)
-		offset += size
+		rest = rest[r.Size:]
 	}
-	if offset != len(response) {
-		return nil, fmt.Errorf("capture log: %d bytes logged, %d there", offset, len(response))
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("play response: %d bytes are in no receive", len(rest))
 	}
-	if s.End == EndKeep && announcesClose(response) {
+	if end == EndKeep && announcesClose(response) {
 		s.End = EndClose
 	}
 	return s, nil
@@ -67,25 +83,26 @@ func captureEnd(comment string) (Ending, error) {
 			return EndHang, nil
 		}
 	}
-	return "", fmt.Errorf("capture log: no known end= in %q", comment)
+	return "", fmt.Errorf("no known end= in %q", comment)
 }
 
-// captureLine reads one line of the log.
-func captureLine(line string, want int) (at time.Duration, size int, err error) {
+// captureLine reads one line of the log; its piece must start at byte want.
+func captureLine(line string, want int) (Recv, error) {
 	fields := strings.Split(line, "\t")
 	if len(fields) != 4 {
-		return 0, 0, fmt.Errorf("want 4 fields in %q", line)
+		return Recv{}, fmt.Errorf("want 4 fields in %q", line)
 	}
 	var n [4]int64
 	for i, f := range fields {
+		var err error
 		if n[i], err = strconv.ParseInt(f, 10, 64); err != nil {
-			return 0, 0, fmt.Errorf("field %d: %w", i+1, err)
+			return Recv{}, fmt.Errorf("field %d: %w", i+1, err)
 		}
 	}
-	if n[3] != int64(want) || n[2] < 0 {
-		return 0, 0, fmt.Errorf("offset %d, want %d", n[3], want)
+	if n[3] != int64(want) {
+		return Recv{}, fmt.Errorf("offset %d, want %d", n[3], want)
 	}
-	return time.Duration(n[1]) * time.Microsecond, int(n[2]), nil
+	return Recv{At: time.Duration(n[1]) * time.Microsecond, Size: int(n[2])}, nil
 }
 
 // announcesClose reports whether a response head says Connection: close, or its framing has no other end.

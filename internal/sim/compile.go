@@ -43,7 +43,7 @@ func compile(s *Script, req Request, o Options) plan {
 	if framing == "" {
 		framing = FramingChunked
 	}
-	bodiless := req.Method == "HEAD" || s.Status == 204 || s.Status == 304
+	bodiless := framing != FramingRaw && (req.Method == "HEAD" || s.Status == 204 || s.Status == 304)
 	p.closes = req.wantsClose() || framing == FramingClose || o.KeepAlive != KeepAlive || (framing != FramingRaw && s.Proto == "HTTP/1.0")
 	if !cut.headless && framing != FramingRaw {
 		length := 0

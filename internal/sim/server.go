@@ -135,12 +135,13 @@ func (s *Server) Await(ctx context.Context, met func(Truth) bool) (Truth, error)
 // Ended is a condition for Await: n requests of the kept ones have ended.
 func Ended(n int) func(Truth) bool {
 	return func(t Truth) bool {
+		ended := 0
 		for _, r := range t.Requests {
 			if r.Ended != "" {
-				n--
+				ended++
 			}
 		}
-		return n <= 0
+		return ended >= n
 	}
 }
 
