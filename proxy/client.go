@@ -1,0 +1,282 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/clock"
+)
+
+// clientConn is an accepted connection: it notes when a request begins, keeps a rolling write deadline, and tells the
+// running exchange when the client is gone.
+type clientConn struct {
+	net.Conn
+	hub      *hub
+	watched  bool   // the hub tells when the peer closes
+	id       uint64 // in the hub
+	fallback bool   // watch by reading ahead, see watchahead.go
+
+	origin clock.Origin // monotonic zero of stall
+	stall  rolling
+
+	began    time.Time // first byte of the request that is read now; zero before
+	skipRead bool      // reads are TLS records: tlsClient notes the beginning
+
+	mu     sync.Mutex
+	gone   bool   // the peer closed
+	onGone func() // of the running exchange
+	ahead  readAhead
+
+	linger bool                   // tell the client before closing on it
+	owed   atomic.Pointer[func()] // to be done when the connection closes without it
+	closed atomic.Bool
+}
+
+// armed runs f as soon as the client is gone, at once if it is already. f is called under the connection's lock, so
+// that after disarm it neither runs nor will run.
+func (c *clientConn) arm(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		f()
+		return
+	}
+	c.onGone = f
+	if c.fallback {
+		c.startAhead()
+	}
+}
+
+func (c *clientConn) disarm() {
+	c.mu.Lock()
+	c.onGone = nil
+	c.mu.Unlock()
+	if c.fallback {
+		c.stopAhead()
+	}
+}
+
+// lost is the hub's word that the peer closed.
+func (c *clientConn) lost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	if f := c.onGone; f != nil {
+		c.onGone = nil
+		f()
+	}
+}
+
+// Read notes the first byte of a request.
+func (c *clientConn) Read(p []byte) (int, error) {
+	n, err := c.takeAhead(p), error(nil)
+	if n == 0 {
+		n, err = c.Conn.Read(p)
+	}
+	if !c.skipRead {
+		c.note(n)
+	}
+	return n, err
+}
+
+func (c *clientConn) note(n int) {
+	if n > 0 && c.began.IsZero() {
+		c.began = clock.Now()
+	}
+}
+
+// requestBegan is the instant of the first byte of the request that was just read. A pipelined request came with the
+// one before it and begins now.
+func (c *clientConn) requestBegan() clock.Origin {
+	t := c.began
+	c.began = time.Time{}
+	if t.IsZero() {
+		return clock.Start()
+	}
+	return clock.At(t)
+}
+
+// Write fails when the client takes nothing for the stall time.
+func (c *clientConn) Write(p []byte) (int, error) {
+	if c.stall.d > 0 {
+		if t, due := c.stall.renew(c.origin.NS()); due {
+			_ = c.Conn.SetWriteDeadline(t)
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+// Close unregisters before it closes, so that no event of a later connection with the same descriptor is taken for
+// this one.
+func (c *clientConn) Close() error {
+	if !c.closed.CompareAndSwap(false, true) {
+		return net.ErrClosed
+	}
+	if c.watched {
+		c.hub.remove(c)
+	}
+	c.hub.forget(c)
+	c.settle()
+	if c.linger {
+		c.lingerClose()
+	}
+	return c.Conn.Close()
+}
+
+// owe leaves something to be done when the connection closes, unless settled before.
+func (c *clientConn) owe(f func()) { c.owed.Store(&f) }
+
+// unowe takes the debt back; false means it was settled already.
+func (c *clientConn) unowe() bool { return c.owed.Swap(nil) != nil }
+
+func (c *clientConn) settle() {
+	if f := c.owed.Swap(nil); f != nil {
+		(*f)()
+	}
+}
+
+const (
+	lingerTime  = time.Second
+	lingerBytes = 16 << 20
+)
+
+// lingerClose lets a client that is still sending read our answer: closing at once would reset the connection and
+// take the answer away.
+func (c *clientConn) lingerClose() {
+	if cw, ok := c.Conn.(interface{ CloseWrite() error }); !ok || cw.CloseWrite() != nil {
+		return
+	}
+	_ = c.Conn.SetReadDeadline(clock.Now().Add(lingerTime))
+	buf := make([]byte, 16<<10)
+	for total := 0; total < lingerBytes; {
+		n, err := c.Conn.Read(buf)
+		if err != nil {
+			return
+		}
+		total += n
+	}
+}
+
+// reset makes the close a reset: the early end of a body that only the connection's end delimits.
+func (c *clientConn) reset() {
+	if t, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
+		_ = t.SetLinger(0)
+	}
+}
+
+// tlsClient is a TLS connection over a clientConn.
+type tlsClient struct {
+	*tls.Conn
+	c *clientConn
+}
+
+// Read notes the first byte of a request, which the records beneath do not show.
+func (t *tlsClient) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	t.c.note(n)
+	return n, err
+}
+
+// clientOf finds the connection beneath what the HTTP library hands out.
+func clientOf(c net.Conn) *clientConn {
+	switch c := c.(type) {
+	case *clientConn:
+		return c
+	case *tlsClient:
+		return c.c
+	}
+	return nil
+}
+
+// hubListener wraps accepted connections.
+type hubListener struct {
+	net.Listener
+	hub      *hub
+	tls      *tls.Config
+	stall    time.Duration
+	fallback bool
+}
+
+// Accept gives a connection that the hub knows.
+func (l *hubListener) Accept() (net.Conn, error) {
+	raw, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &clientConn{Conn: raw, hub: l.hub, origin: clock.Start(), stall: rolling{d: l.stall}}
+	l.hub.enter(c)
+	_, socket := raw.(syscall.Conn)
+	if socket && !l.fallback {
+		c.watched = l.hub.watch(c)
+	}
+	c.fallback = socket && !c.watched
+	if l.tls == nil {
+		return c, nil
+	}
+	c.skipRead = true
+	return &tlsClient{Conn: tls.Server(c, l.tls), c: c}, nil
+}
+
+// registry knows the open client connections, for the hub's events and for the end of the server.
+type registry struct {
+	mu    sync.Mutex
+	next  uint64
+	conns map[uint64]*clientConn
+}
+
+func (r *registry) enter(c *clientConn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next++
+	c.id = r.next // never used twice, unlike descriptors
+	r.conns[c.id] = c
+}
+
+func (r *registry) forget(c *clientConn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, c.id)
+}
+
+func (r *registry) find(id uint64) *clientConn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.conns[id]
+}
+
+func (r *registry) all() []*clientConn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]*clientConn, 0, len(r.conns))
+	for _, c := range r.conns {
+		out = append(out, c)
+	}
+	return out
+}
+
+// chunkWriter writes each p as one chunk in one call.
+type chunkWriter struct{ w net.Conn }
+
+// chunkBuffers are scratch space of chunkWriter, so that no stream holds one while it waits.
+var chunkBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Write sends p as one chunk and returns how much of p was sent.
+func (w chunkWriter) Write(p []byte) (int, error) {
+	b := chunkBuffers.Get().(*[]byte)
+	out := strconv.AppendInt((*b)[:0], int64(len(p)), 16)
+	out = append(out, "\r\n"...)
+	out = append(out, p...)
+	out = append(out, "\r\n"...)
+	_, err := w.w.Write(out)
+	*b = out
+	chunkBuffers.Put(b)
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/clock"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+const (
+	firstBuffer = 4 << 10  // of a new connection: an idle stream holds no more
+	fullBuffer  = 64 << 10 // a buffer that reads fill grows up to this
+	maxHead     = 1 << 20  // of a response
+)
+
+// engineConn is one connection to the engine with its read buffer. One flight owns it at a time; only closeRaw may be
+// called by others.
+type engineConn struct {
+	net.Conn          // what is read and written: plain or TLS
+	raw      net.Conn // the socket beneath
+	buf      []byte   // buf[r:w] was read and not yet used
+	r, w     int
+	full     bool      // the last read filled the buffer
+	since    time.Time // when it became idle
+}
+
+func newEngineConn(c, raw net.Conn) *engineConn {
+	return &engineConn{Conn: c, raw: raw, buf: make([]byte, firstBuffer)}
+}
+
+// closeRaw closes the socket without any goodbye, which unblocks a read or write at once.
+func (c *engineConn) closeRaw() { _ = c.raw.Close() }
+
+// unread are the bytes that were read and not yet used.
+func (c *engineConn) unread() []byte { return c.buf[c.r:c.w] }
+
+func (c *engineConn) use(n int) {
+	c.r += n
+	if c.r == c.w {
+		c.r, c.w = 0, 0
+	}
+}
+
+// fill reads once from the engine, behind what is unread, and says when the bytes arrived by the clock of stampClock.
+// This is the one place where reads are stamped.
+func (c *engineConn) fill(o clock.Origin) (at int64, err error) {
+	if c.w == len(c.buf) {
+		c.makeRoom()
+	}
+	n, err := c.Conn.Read(c.buf[c.w:])
+	at = o.NS()
+	c.w += n
+	c.full = c.w == len(c.buf)
+	if n > 0 {
+		return at, nil // an error comes again at the next read
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return at, err
+}
+
+// stampClock names the clock of fill's stamps.
+func (c *engineConn) stampClock() exchange.StampClock { return exchange.ClockRead }
+
+// makeRoom gives fill a place to read to: the front of the buffer, or a larger buffer when one read filled it.
+func (c *engineConn) makeRoom() {
+	if c.r > 0 {
+		c.w = copy(c.buf, c.unread())
+		c.r = 0
+		return
+	}
+	bigger := make([]byte, 2*len(c.buf))
+	copy(bigger, c.buf)
+	c.buf = bigger
+}
+
+// grow enlarges an empty buffer that the last read filled, so that a fast body takes fewer reads.
+func (c *engineConn) grow() {
+	if c.full && c.w == 0 && len(c.buf) < fullBuffer {
+		c.buf = make([]byte, 2*len(c.buf))
+	}
+}
+
+// slim gives a large buffer back before the connection rests in the pool.
+func (c *engineConn) slim() {
+	if len(c.buf) > 4*firstBuffer {
+		c.buf = make([]byte, firstBuffer)
+	}
+	c.r, c.w = 0, 0
+}
+
+// rolling is a deadline that moves with every operation. It is renewed only when an eighth of it has passed: setting
+// one costs as much as a small read.
+type rolling struct {
+	d   time.Duration // 0 is none
+	due int64         // ns on the caller's clock from which it must be renewed
+}
+
+// renew gives the deadline to set for an operation that starts at ns; ok is false when the one in force still serves.
+func (r *rolling) renew(ns int64) (deadline time.Time, ok bool) {
+	if r.d == 0 || ns < r.due {
+		return time.Time{}, false
+	}
+	r.due = ns + int64(r.d/8)
+	return clock.Now().Add(r.d + r.d/8), true
+}
+
+// deadlineIn is the instant d from now.
+func deadlineIn(d time.Duration) time.Time { return clock.Now().Add(d) }
+
+// isTimeout reports whether a deadline of ours passed.
+func isTimeout(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}

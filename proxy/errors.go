@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
+)
+
+// writeError answers with an error object in the form that OpenAI clients read.
+func writeError(ctx *fasthttp.RequestCtx, status int, kind, code, message string) {
+	ctx.Response.Reset()
+	ctx.Response.SetStatusCode(status)
+	ctx.Response.Header.SetContentType("application/json")
+	ctx.Response.SetBodyString(`{"error":{"message":` + quote(message) + `,"type":"` + kind + `","code":"` + code + `","param":null}}` + "\n")
+}
+
+// quote is a JSON string. Bytes that are not UTF-8 become replacement characters.
+func quote(s string) string {
+	b := []byte{'"'}
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r < 0x20:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		default:
+			b = append(b, string(r)...)
+		}
+	}
+	return string(append(b, '"'))
+}
+
+// badRequest answers what is not HTTP, or too much of it. It never repeats bytes of the request.
+func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	var netErr net.Error
+	switch {
+	case errors.As(err, &small):
+		s.session.refused[refusedMalformed].Add(1)
+		writeError(ctx, 431, "invalid_request_error", "head_too_large",
+			"the request head is larger than "+strconv.Itoa(s.fast.ReadBufferSize)+" bytes")
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		s.session.refused[refusedTooLarge].Add(1)
+		writeError(ctx, 413, "invalid_request_error", "request_too_large",
+			"the request body is larger than "+strconv.Itoa(s.fast.MaxRequestBodySize)+" bytes")
+	case errors.As(err, &netErr) && netErr.Timeout(), errors.Is(err, fasthttp.ErrTimeout):
+		s.session.refused[refusedSlow].Add(1)
+		writeError(ctx, 408, "invalid_request_error", "request_timeout", "the request did not arrive in time")
+	default:
+		s.session.refused[refusedMalformed].Add(1)
+		writeError(ctx, 400, "invalid_request_error", "malformed_request", "the request is not valid HTTP")
+	}
+	if c := clientOf(ctx.Conn()); c != nil {
+		c.linger = true
+	}
+}
+
+// engineError answers for an engine that gave no response, after x was sealed.
+func engineError(ctx *fasthttp.RequestCtx, x *exchange.Exchange) {
+	status, code := 502, "engine_error"
+	switch x.End {
+	case exchange.EndConnectFailed:
+		code = "engine_unreachable"
+	case exchange.EndTimeout:
+		status, code = 504, "engine_timeout"
+	case exchange.EndShutdown:
+		status, code = 503, "proxy_shutdown"
+	}
+	writeError(ctx, status, "upstream_error", code,
+		fmt.Sprintf("engine %q at %s: %s", x.Upstream, x.UpstreamURL, redact.Text(x.Cause.Text)))
+}

@@ -1,0 +1,338 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/benchproxy/benchproxy/internal/clock"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
+)
+
+// Flight is one running exchange with the engine: Begin, then WriteTo, then Seal, all from one goroutine. Cancel may
+// come from any.
+type Flight struct {
+	s    *Session
+	up   *Upstream
+	srv  *Server // nil for Do
+	call Call
+	id   exchange.ID
+	seq  uint64
+
+	origin   clock.Origin
+	tl       exchange.Timeline
+	response exchange.Response
+	notes    []exchange.Intervention
+	upgrade  bool // a WebSocket was asked for
+	conn     *engineConn
+	headAt   int64 // stamp of the read that completed the head
+	frame    bodyFrame
+	idle     rolling // between reads of the body
+	rec      record
+	head     atomic.Pointer[published]
+	tunnel   *exchange.Tunnel
+	end      exchange.End // "" until something ended it
+	cause    *exchange.Cause
+	sealed   *exchange.Exchange
+
+	mu    sync.Mutex
+	stop  *stopped           // first Cancel
+	abort context.CancelFunc // ends a dial
+	live  *engineConn        // connection to close on Cancel; nil when there is none
+	done  bool               // too late to cancel
+}
+
+// stopped is a Cancel: how the exchange ends, and when that was.
+type stopped struct {
+	end   exchange.End
+	cause exchange.Cause
+	at    int64
+}
+
+// open starts the clock of an exchange and enters it among the running ones.
+func (s *Session) open(u *Upstream, c Call, origin clock.Origin) *Flight {
+	f := &Flight{s: s, up: u, call: c, origin: origin}
+	f.id, f.seq = exchange.NewID(origin.Wall()), s.seq.Add(1)
+	f.tl.Wall, f.tl.Accepted = origin.Wall(), exchange.MarkAt(0)
+	f.tl.RequestRead = exchange.MarkAt(origin.NS())
+	f.idle.d = u.idle
+	f.rec.init(s, len(c.Body))
+	s.add(f)
+	return f
+}
+
+// setServer names the server whose Shutdown ends the exchange.
+func (f *Flight) setServer(s *Server) {
+	f.s.mu.Lock()
+	f.srv = s
+	f.s.mu.Unlock()
+}
+
+// Cancel ends the exchange from outside: the engine's connection is closed now, whatever it waits for. The first
+// Cancel counts; after the response is whole it does nothing.
+func (f *Flight) Cancel(end exchange.End, cause exchange.Cause) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done || f.stop != nil {
+		return
+	}
+	f.stop = &stopped{end, cause, f.origin.NS()}
+	if f.abort != nil {
+		f.abort()
+	}
+	if f.live != nil {
+		f.live.closeRaw()
+	}
+}
+
+// clientGone is the Cancel of a client that left.
+func (f *Flight) clientGone() {
+	f.Cancel(exchange.EndClientGone, exchange.Cause{
+		Side: exchange.SideClient, Code: "client_gone", Text: "the client closed its connection",
+	})
+}
+
+// Begin sends the request and reads the response head. An error has ended the exchange: only Seal is left to do.
+func (f *Flight) Begin(ctx context.Context) error {
+	out := buildHead(f.up, &f.call)
+	f.notes, f.upgrade = out.notes, out.upgrade
+	if err := f.connect(ctx); err != nil {
+		return f.fail(err, "connect")
+	}
+	if err := f.send(out.head.Bytes()); err != nil {
+		if !f.answeredEarly() {
+			return f.fail(err, "send")
+		}
+		return nil
+	}
+	if err := f.readHead(); err != nil {
+		return f.fail(err, "header")
+	}
+	return nil
+}
+
+// connect gets a connection, which Cancel can close from then on.
+func (f *Flight) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.mu.Lock()
+	f.abort = cancel
+	stop := f.stop
+	f.mu.Unlock()
+	if stop != nil {
+		return net.ErrClosed
+	}
+	c, reused, err := f.up.take(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.abort = nil
+	if err != nil {
+		return err
+	}
+	if f.stop != nil {
+		c.closeRaw()
+		return net.ErrClosed
+	}
+	f.conn, f.live, f.tl.Reused = c, c, reused
+	f.tl.Dialed = exchange.MarkAt(f.origin.NS())
+	return nil
+}
+
+// sendStep is the part of a large request that is written under one deadline.
+const sendStep = 256 << 10
+
+// send writes the request: head and the first part of the body in one call.
+func (f *Flight) send(head []byte) error {
+	body := f.call.Body
+	first := body[:min(len(body), sendStep)]
+	stall := rolling{d: f.up.idle}
+	f.tl.SendStart = exchange.MarkAt(f.origin.NS())
+	if t, ok := stall.renew(f.origin.NS()); ok {
+		_ = f.conn.SetWriteDeadline(t)
+	}
+	parts := net.Buffers{head, first}
+	if _, err := parts.WriteTo(f.conn.Conn); err != nil {
+		return err
+	}
+	for body = body[len(first):]; len(body) > 0; {
+		if t, ok := stall.renew(f.origin.NS()); ok {
+			_ = f.conn.SetWriteDeadline(t)
+		}
+		n, err := f.conn.Write(body[:min(len(body), sendStep)])
+		if err != nil {
+			return err
+		}
+		body = body[n:]
+	}
+	f.tl.SendDone = exchange.MarkAt(f.origin.NS())
+	return nil
+}
+
+// answeredEarly looks for the response of an engine that refused the request before it had read all of it. The
+// connection is not used again.
+func (f *Flight) answeredEarly() bool {
+	if f.stopped() != nil {
+		return false
+	}
+	_ = f.conn.SetReadDeadline(clock.Now().Add(earlyWait))
+	ok := f.headBytes() == nil
+	f.frame.persist = false
+	return ok
+}
+
+// readHead waits for the final response head.
+func (f *Flight) readHead() error {
+	if f.up.header > 0 {
+		_ = f.conn.SetReadDeadline(clock.Now().Add(f.up.header))
+	} else {
+		_ = f.conn.SetReadDeadline(zeroTime)
+	}
+	return f.headBytes()
+}
+
+// headBytes reads response heads until the final one. Heads of status 1xx are noted and not passed on.
+func (f *Flight) headBytes() error {
+	seen := 0
+	for {
+		n := headEnd(f.conn.unread(), seen)
+		if n < 0 {
+			seen = len(f.conn.unread())
+			if seen > maxHead {
+				return fmt.Errorf("%w: response head over %d bytes", errMalformed, maxHead)
+			}
+			at, err := f.conn.fill(f.origin)
+			if err != nil {
+				return err
+			}
+			f.headAt = at
+			continue
+		}
+		r, err := parseResponse(append([]byte(nil), f.conn.unread()[:n]...))
+		if err != nil {
+			return err
+		}
+		f.conn.use(n)
+		seen = 0
+		if r.Status >= 200 || r.Status == 101 && f.upgrade {
+			return f.takeHead(r)
+		}
+		if r.Status == 101 {
+			return fmt.Errorf("%w: 101 without a request for it", errMalformed)
+		}
+		f.response.Informational = append(f.response.Informational, r.Status)
+		f.notes = append(f.notes, exchange.Intervention{
+			Kind: "response_removed", Where: exchange.SideClient, Name: "status", From: fmt.Sprint(r.Status), Reason: "informational",
+		})
+		if len(f.response.Informational) > 100 {
+			return fmt.Errorf("%w: endless informational responses", errMalformed)
+		}
+	}
+}
+
+func (f *Flight) takeHead(r exchange.Response) (err error) {
+	r.Informational = f.response.Informational
+	f.response = r
+	f.tl.HeaderRead = exchange.MarkAt(f.headAt)
+	f.tl.Clock = f.conn.stampClock()
+	frame, err := frameResponse(&f.response, f.call.Method)
+	if err != nil {
+		return err
+	}
+	f.frame = newBodyFrame(frame)
+	if f.idle.d == 0 && f.up.header > 0 {
+		_ = f.conn.SetReadDeadline(zeroTime)
+	}
+	f.head.Store(&published{f.response, f.tl})
+	return nil
+}
+
+func (f *Flight) stopped() *stopped {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stop
+}
+
+// fail ends the exchange by err, seen while doing what phase says, and gives err back.
+func (f *Flight) fail(err error, phase string) error {
+	if f.end != "" {
+		return err
+	}
+	if s := f.stopped(); s != nil {
+		f.end, f.cause = s.end, &s.cause
+		if s.end == exchange.EndClientGone {
+			f.tl.ClientDone = exchange.MarkAt(s.at)
+		}
+	} else {
+		f.end, f.cause = classify(err, phase)
+	}
+	f.detach(false)
+	return err
+}
+
+// classify says how an error on the engine's side ends an exchange.
+func classify(err error, phase string) (exchange.End, *exchange.Cause) {
+	c := &exchange.Cause{Side: exchange.SideEngine, Text: err.Error()}
+	switch {
+	case phase == "connect":
+		c.Code = "connect"
+		return exchange.EndConnectFailed, c
+	case isTimeout(err):
+		c.Code = phase + "_timeout"
+		return exchange.EndTimeout, c
+	case errors.Is(err, errMalformed):
+		c.Code = "malformed"
+		return exchange.EndShort, c
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		c.Code = "eof"
+		if phase == "header" || phase == "send" {
+			c.Text = "the engine closed the connection before a response"
+		} else {
+			c.Text = "the engine closed the connection inside the response body"
+		}
+		return exchange.EndShort, c
+	}
+	c.Code = "reset"
+	return exchange.EndReset, c
+}
+
+// detach parts the exchange from its connection, which is kept for others or closed.
+func (f *Flight) detach(keep bool) {
+	f.mu.Lock()
+	stopped := f.stop != nil
+	f.done, f.live = true, nil
+	f.mu.Unlock()
+	c := f.conn
+	if c == nil {
+		return
+	}
+	f.conn = nil
+	if keep && !stopped && c.r == c.w {
+		f.up.put(c)
+		return
+	}
+	c.closeRaw()
+}
+
+// Seal ends the exchange, hands its record to the sink and returns it. An exchange whose response was not read to its
+// end is sealed as abandoned. Calling it again returns the same record.
+func (f *Flight) Seal() *exchange.Exchange {
+	if f.sealed != nil {
+		return f.sealed
+	}
+	if f.end == "" {
+		_ = f.fail(errAbandoned, "body")
+	}
+	x := f.exchange()
+	redact.Exchange(x)
+	f.sealed = x
+	f.rec.release()
+	f.s.finish(f, x)
+	return x
+}
+
+var errAbandoned = errors.New("the proxy stopped reading")

@@ -1,0 +1,184 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// errMalformed is wrapped by every complaint about bytes of the engine that are not HTTP.
+var errMalformed = errors.New("malformed HTTP")
+
+// headEnd is the length of the head at the start of b including its blank line, or -1 while that is not there. from is
+// where the search starts; bytes before it were searched already.
+func headEnd(b []byte, from int) int {
+	for i := max(from-3, 0); i < len(b); {
+		k := bytes.IndexByte(b[i:], '\n')
+		if k < 0 {
+			return -1
+		}
+		i += k + 1
+		rest := b[i:]
+		if bytes.HasPrefix(rest, []byte("\r\n")) {
+			return i + 2
+		}
+		if bytes.HasPrefix(rest, []byte("\n")) {
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// parseHeaders reads header lines up to the blank line. Folded lines are joined by one blank; names keep their case.
+func parseHeaders(b []byte) ([]exchange.Header, error) {
+	out := make([]exchange.Header, 0, bytes.Count(b, []byte{'\n'}))
+	for len(b) > 0 {
+		line, rest, _ := bytes.Cut(b, []byte{'\n'})
+		b = rest
+		line = bytes.TrimSuffix(line, []byte{'\r'})
+		if len(line) == 0 {
+			break
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			if len(out) == 0 {
+				return nil, fmt.Errorf("%w: folded line before any header", errMalformed)
+			}
+			last := &out[len(out)-1]
+			last.Value = strings.TrimSpace(last.Value + " " + string(bytes.TrimSpace(line)))
+			continue
+		}
+		name, value, ok := bytes.Cut(line, []byte{':'})
+		if !ok || !isToken(name) {
+			return nil, fmt.Errorf("%w: header line without a valid name", errMalformed)
+		}
+		out = append(out, exchange.Header{Name: string(name), Value: string(bytes.TrimSpace(value))})
+	}
+	return out, nil
+}
+
+// isToken reports whether b may be a header name.
+func isToken(b []byte) bool {
+	for _, c := range b {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte("\"(),/:;<=>?@[\\]{}", c) >= 0 {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// parseResponse reads the status line and headers of a raw response head.
+func parseResponse(head []byte) (exchange.Response, error) {
+	line, rest, _ := bytes.Cut(head, []byte{'\n'})
+	proto, after, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\r'}), []byte{' '})
+	code, reason, _ := bytes.Cut(bytes.TrimLeft(after, " "), []byte{' '})
+	r := exchange.Response{Proto: string(proto), Reason: string(reason), Head: head}
+	status, err := strconv.Atoi(string(code))
+	if !bytes.HasPrefix(proto, []byte("HTTP/1.")) || len(code) != 3 || err != nil || status < 100 {
+		return r, fmt.Errorf("%w: status line", errMalformed)
+	}
+	r.Status = status
+	r.Headers, err = parseHeaders(rest)
+	return r, err
+}
+
+// framing is how the end of a body is known.
+type framing struct {
+	chunked bool
+	length  int64 // -1 when the connection's end is the body's end
+	persist bool  // the connection may carry another exchange after
+}
+
+// frameResponse applies the rules of HTTP/1.1 message framing to a response to method. What could be read in two ways
+// is malformed: it is how one response passes for two.
+func frameResponse(r *exchange.Response, method string) (framing, error) {
+	f := framing{length: -1, persist: r.Proto != "HTTP/1.0"}
+	for _, h := range r.Headers {
+		switch lower(h.Name) {
+		case "content-length":
+			n, err := strconv.ParseInt(h.Value, 10, 64)
+			if err != nil || n < 0 || h.Value[0] == '+' || f.length >= 0 {
+				return f, fmt.Errorf("%w: Content-Length", errMalformed)
+			}
+			f.length = n
+		case "transfer-encoding":
+			if r.Proto == "HTTP/1.0" {
+				continue // does not exist there
+			}
+			if f.chunked || !strings.EqualFold(h.Value, "chunked") {
+				return f, fmt.Errorf("%w: Transfer-Encoding", errMalformed)
+			}
+			f.chunked = true
+		case "connection":
+			if hasToken(h.Value, "close") {
+				f.persist = false
+			} else if hasToken(h.Value, "keep-alive") {
+				f.persist = true
+			}
+		}
+	}
+	switch {
+	case method == "HEAD" || r.Status < 200 || r.Status == 204 || r.Status == 304:
+		f.chunked, f.length = false, 0
+	case f.chunked:
+		f.length = -1
+	case f.length < 0:
+		f.persist = false
+	}
+	return f, nil
+}
+
+// hasToken reports whether a comma separated list holds token, which is lower case.
+func hasToken(list, token string) bool {
+	for part := range strings.SplitSeq(list, ",") {
+		if lower(strings.TrimSpace(part)) == token {
+			return true
+		}
+	}
+	return false
+}
+
+// lower folds ASCII only: no other letter may turn into a header name. Names that are lower case already cost nothing.
+func lower(s string) string {
+	for i := range len(s) {
+		if c := s[i]; 'A' <= c && c <= 'Z' {
+			b := []byte(s)
+			for j := i; j < len(b); j++ {
+				if 'A' <= b[j] && b[j] <= 'Z' {
+					b[j] += 'a' - 'A'
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}
+
+// nominated are the header names that Connection headers declare to be for one hop only, in lower case.
+func nominated(hs []exchange.Header) []string {
+	var out []string
+	for _, h := range hs {
+		if lower(h.Name) != "connection" {
+			continue
+		}
+		for part := range strings.SplitSeq(h.Value, ",") {
+			if n := lower(strings.TrimSpace(part)); n != "" && n != "close" && n != "keep-alive" {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// hopByHop reports whether a header, named in lower case, is for one connection only.
+func hopByHop(name string) bool {
+	switch name {
+	case "connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "trailer", "transfer-encoding",
+		"upgrade", "http2-settings":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,188 @@
+package proxy
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// Call is a request as its sender states it. Nothing in it may change until the exchange is sealed.
+type Call struct {
+	Method  string
+	Target  string // origin form or absolute form; bytes are kept as they are
+	Proto   string // "" is HTTP/1.1
+	Head    []byte // request line and headers, raw; nil makes one of the fields here
+	Headers []exchange.Header
+	Body    []byte
+
+	Cell   string           // benchmark cell
+	Wave   string           // requests sent together
+	Origin *exchange.Origin // what it repeats
+
+	identity bool   // ask for an answer without content coding
+	consumed string // lower-case name of the header whose credential was for the proxy
+	trailers []string
+}
+
+// outgoing is the request head for the engine and what makes it differ from the call.
+type outgoing struct {
+	head    bytes.Buffer
+	notes   []exchange.Intervention
+	call    *Call
+	up      *Upstream
+	upgrade bool // a WebSocket is asked for
+	length  bool // Content-Length is written
+	host    bool // Host is written
+	coded   bool // the client used a transfer coding
+}
+
+// buildHead makes the head that goes to the engine: the client's lines in the client's order and case, without what
+// was for one hop only.
+func buildHead(u *Upstream, c *Call) *outgoing {
+	o := &outgoing{call: c, up: u, upgrade: wantsWebSocket(c)}
+	o.requestLine()
+	var credentials []exchange.Header
+	if u.opts.Credentials != nil {
+		credentials = u.opts.Credentials()
+	}
+	hop := nominated(c.Headers)
+	for _, h := range c.Headers {
+		name := lower(h.Name)
+		if i := slices.IndexFunc(credentials, func(k exchange.Header) bool { return lower(k.Name) == name }); i >= 0 {
+			o.note("header_removed", h.Name, h.Value, "", "credential")
+			continue
+		}
+		o.header(name, h, hop)
+	}
+	for _, t := range c.trailers {
+		o.note("header_removed", t, "", "", "trailer")
+	}
+	o.finish(credentials)
+	return o
+}
+
+func (o *outgoing) note(kind, name, from, to, reason string) {
+	o.notes = append(o.notes, exchange.Intervention{
+		Kind: kind, Where: exchange.SideEngine, Name: name, From: from, To: to, Reason: reason,
+	})
+}
+
+func (o *outgoing) line(name, value string) {
+	o.head.WriteString(name)
+	o.head.WriteString(": ")
+	o.head.WriteString(value)
+	o.head.WriteString("\r\n")
+}
+
+// requestLine joins the upstream's prefix and the target, brought to origin form.
+func (o *outgoing) requestLine() {
+	target := originForm(o.call.Target)
+	if o.up.prefix != "" && target != "*" {
+		target = o.up.prefix + target
+	}
+	if target != o.call.Target {
+		o.note("target_changed", "target", o.call.Target, target, "upstream_url")
+	}
+	o.head.Grow(256 + len(o.call.Head))
+	o.head.WriteString(o.call.Method + " " + target + " HTTP/1.1\r\n")
+}
+
+// originForm cuts scheme and authority off an absolute target.
+func originForm(target string) string {
+	_, rest, ok := strings.Cut(target, "://")
+	if !ok || strings.HasPrefix(target, "/") {
+		return target
+	}
+	if i := strings.IndexAny(rest, "/?"); i >= 0 && rest[i] == '/' {
+		return rest[i:]
+	} else if i >= 0 {
+		return "/" + rest[i:]
+	}
+	return "/"
+}
+
+// header writes, changes or drops one header of the client; name is its name in lower case.
+func (o *outgoing) header(name string, h exchange.Header, hop []string) {
+	switch {
+	case name == "host":
+		o.hostLine(h)
+	case name == "content-length":
+		if !o.length {
+			o.length = true
+			o.line(h.Name, strconv.Itoa(len(o.call.Body)))
+		}
+	case name == "transfer-encoding":
+		o.coded = true
+		if !o.length {
+			o.length = true
+			n := strconv.Itoa(len(o.call.Body))
+			o.line("Content-Length", n)
+			o.note("body_reframed", h.Name, h.Value, "Content-Length: "+n, "request_read_whole")
+		}
+	case name == "expect":
+		o.note("header_removed", h.Name, h.Value, "", "answered_by_proxy")
+	case name == o.call.consumed:
+		o.note("header_removed", h.Name, h.Value, "", "credential")
+	case o.upgrade && (name == "connection" || name == "upgrade"):
+		o.line(h.Name, h.Value)
+	case hopByHop(name) || slices.Contains(hop, name):
+		o.note("header_removed", h.Name, h.Value, "", "hop_by_hop")
+	case name == "accept-encoding" && o.call.identity && h.Value != "identity":
+		o.line(h.Name, "identity")
+		o.note("header_changed", h.Name, h.Value, "identity", "identity_coding")
+	default:
+		o.line(h.Name, h.Value)
+	}
+}
+
+func (o *outgoing) hostLine(h exchange.Header) {
+	o.host = true
+	if o.up.opts.KeepHost || h.Value == o.up.authority {
+		o.line(h.Name, h.Value)
+		return
+	}
+	o.line(h.Name, o.up.authority)
+	o.note("header_changed", h.Name, h.Value, o.up.authority, "host")
+}
+
+// finish adds what the client did not say and the engine must hear.
+func (o *outgoing) finish(credentials []exchange.Header) {
+	if !o.host {
+		o.line("Host", o.up.authority)
+		o.note("header_added", "Host", "", o.up.authority, "host")
+	}
+	if !o.length && (len(o.call.Body) > 0 || needsLength(o.call.Method)) {
+		n := strconv.Itoa(len(o.call.Body))
+		o.line("Content-Length", n)
+		o.note("header_added", "Content-Length", "", n, "framing")
+	}
+	for _, h := range credentials {
+		o.line(h.Name, h.Value)
+		o.note("header_added", h.Name, "", "", "credential") // never the value
+	}
+	o.head.WriteString("\r\n")
+}
+
+// needsLength reports whether a request without a body must say so.
+func needsLength(method string) bool { return method == "POST" || method == "PUT" || method == "PATCH" }
+
+// wantsWebSocket reports whether the call asks for a WebSocket. No other upgrade is passed on: a connection that
+// speaks h2c would carry requests nobody sees.
+func wantsWebSocket(c *Call) bool {
+	up, _ := exchange.HeaderValue(c.Headers, "Upgrade")
+	return lower(up) == "websocket" && slices.Contains(nominated(c.Headers), "upgrade") && len(c.Body) == 0
+}
+
+// rawHead is the head of a call that came without one.
+func rawHead(c *Call) []byte {
+	var b bytes.Buffer
+	b.WriteString(c.Method + " " + c.Target + " HTTP/1.1\r\n")
+	for _, h := range c.Headers {
+		b.WriteString(h.Name + ": " + h.Value + "\r\n")
+	}
+	b.WriteString("\r\n")
+	return b.Bytes()
+}

@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// stream is the hot path: it moves the response body from the engine to w, one write for each read, and stamps both.
+// It returns when the body has ended, properly or not. w may be nil, which keeps the body in the record only.
+func (f *Flight) stream(w io.Writer) (sent int64, err error) {
+	at := f.headAt // the bytes behind the head came with its last read
+	for !f.frame.ended() {
+		if len(f.conn.unread()) == 0 {
+			if at, err = f.read(); err != nil {
+				return sent, f.readFailed(err, at)
+			}
+		}
+		data, used, err := f.frame.decode(f.conn.unread())
+		f.rec.addBody(data)
+		n, werr := f.pass(w, data, at)
+		sent += int64(n)
+		f.conn.use(used)
+		if werr != nil && !f.frame.ended() {
+			return sent, f.writeFailed(werr)
+		}
+		if err != nil {
+			return sent, f.readFailed(err, at)
+		}
+	}
+	f.ended(at)
+	return sent, nil
+}
+
+// read waits for the engine's next bytes.
+func (f *Flight) read() (at int64, err error) {
+	if deadline, due := f.idle.renew(f.origin.NS()); due {
+		_ = f.conn.SetReadDeadline(deadline)
+	}
+	f.conn.grow()
+	return f.conn.fill(f.origin)
+}
+
+// pass writes the body bytes of one read to the client and records the read.
+func (f *Flight) pass(w io.Writer, data []byte, at int64) (n int, err error) {
+	rd := exchange.Read{At: at, Size: len(data)}
+	if len(data) > 0 {
+		f.mark(at)
+		if w != nil {
+			n, err = w.Write(data)
+			done := f.origin.NS()
+			rd.Write = done - at
+			f.tl.ClientDone = exchange.MarkAt(done)
+		}
+	}
+	f.rec.addRead(rd)
+	return n, err
+}
+
+func (f *Flight) mark(at int64) {
+	m := exchange.MarkAt(at)
+	if !f.tl.FirstRead.Happened() {
+		f.tl.FirstRead = m
+	}
+	f.tl.LastRead = m
+}
+
+// ended is the proper end of the body: the connection may be used again.
+func (f *Flight) ended(at int64) {
+	f.end = exchange.EndEOF
+	f.tl.BodyEnd = exchange.MarkAt(at)
+	f.response.Trailers = f.frame.dec.trailers
+	f.detach(f.frame.persist)
+}
+
+// readFailed ends the body by what a read or its framing said. The end of the connection is the proper end of a body
+// that has no other; everything else is an early end, and the error makes it one for the client too.
+func (f *Flight) readFailed(err error, at int64) error {
+	if err == io.EOF && f.frame.endsByClose() && f.stopped() == nil {
+		f.ended(at)
+		return nil
+	}
+	f.tl.BodyEnd = exchange.MarkAt(at)
+	_ = f.fail(err, "idle")
+	return fmt.Errorf("read response body: %w", io.ErrUnexpectedEOF)
+}
+
+// writeFailed ends the exchange because the client does not take the body any more.
+func (f *Flight) writeFailed(err error) error {
+	now := exchange.MarkAt(f.origin.NS())
+	f.tl.BodyEnd, f.tl.ClientDone = now, now
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		f.Cancel(exchange.EndTimeout, exchange.Cause{Side: exchange.SideClient, Code: "write_timeout", Text: err.Error()})
+	} else {
+		f.Cancel(exchange.EndClientGone, exchange.Cause{Side: exchange.SideClient, Code: "client_gone", Text: err.Error()})
+	}
+	_ = f.fail(err, "client")
+	return fmt.Errorf("write response body: %w", err)
+}
