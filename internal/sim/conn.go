@@ -72,7 +72,8 @@ func (c *conn) exchange(req Request) bool {
 	read := clock.Now()
 	rec := c.srv.journal.began(c.rec, req, read)
 	req.Seq = rec.Seq
-	w := startWatch(c)
+	w := &watch{c: c, gone: make(chan struct{}), done: make(chan struct{})}
+	w.Open()
 	defer w.Close()
 	p := &player{conn: c, rec: rec, read: read, watch: w}
 	opts, script := c.srv.script(req)
@@ -111,8 +112,8 @@ func (c *conn) cut(reset bool) {
 	})
 }
 
-// watch reads ahead while an answer is played, so that the end of the client is known at once. It starts one
-// goroutine, which ends with Close.
+// watch reads ahead while an answer is played, so that the end of the client is known at once. Its goroutine runs from
+// Open to Close.
 type watch struct {
 	c    *conn
 	at   time.Time     // when the client was found gone; to be read after gone is closed
@@ -120,11 +121,8 @@ type watch struct {
 	done chan struct{} // closed when the goroutine ends
 }
 
-func startWatch(c *conn) *watch {
-	w := &watch{c: c, gone: make(chan struct{}), done: make(chan struct{})}
-	go w.read()
-	return w
-}
+// Open starts reading ahead.
+func (w *watch) Open() { go w.read() }
 
 // read looks for an end behind whatever the client has sent already: a next request may wait in the buffer.
 func (w *watch) read() {

@@ -104,23 +104,27 @@ func (p *player) write(w planned) bool {
 	}, w.data)
 	n, err := p.conn.nc.Write(w.data)
 	j.wrote(p.rec, int64(clock.Since(p.read)), n)
-	if err == nil {
-		return true
+	if err != nil {
+		p.lost()
 	}
+	return err == nil
+}
+
+// lost ends the answer because the connection is gone: the server closed it, or else the client left.
+func (p *player) lost() {
 	select {
 	case <-p.conn.srv.quit:
 		p.ended = EndedClose
 	default:
-		p.lost()
+		p.ended = EndedGone
 	}
-	return false
 }
-
-// lost ends the answer because the client left.
-func (p *player) lost() { p.ended = EndedGone }
 
 // goneAt is when the client was found gone, since the request was read; 0 when it is there.
 func (p *player) goneAt(now time.Duration) time.Duration {
+	if p.ended == EndedClose {
+		return 0
+	}
 	select {
 	case <-p.watch.gone:
 		return p.watch.at.Sub(p.read)

@@ -105,16 +105,15 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { s.shut(false) })
 	defer stop()
-	err := s.Serve(ln)
-	s.Close()
-	return err
+	return errors.Join(s.Serve(ln), s.Close())
 }
 
 // Close closes listeners and connections and waits until every connection's goroutine has ended. Running answers are
-// cut off. It may be called several times.
-func (s *Server) Close() {
+// cut off. It may be called several times. It returns nil, always.
+func (s *Server) Close() error {
 	s.shut(false)
 	s.wg.Wait()
+	return nil
 }
 
 // Truth is a copy of all that was recorded and is still kept.
