@@ -39,7 +39,10 @@ func (s *stream) engineFigures() (prefill, decode, ttft exchange.Figure) {
 	if v, ok := engineRate(t.PrefillTPS, t.PrefillN, t.PrefillMS); ok {
 		prefill = reported(v, unitTPS)
 	}
-	if v, ok := engineRate(t.DecodeTPS, t.DecodeN, t.DecodeMS); ok {
+	switch v, ok := engineRate(t.DecodeTPS, t.DecodeN, t.DecodeMS); {
+	case t.DecodeN != nil && *t.DecodeN < 2: // llama.cpp calls one token a million a second
+		decode = exchange.Absent(unitTPS, ReasonTooFewTokens)
+	case ok:
 		decode = reported(v, unitTPS)
 	}
 	if t.TTFTMS != nil && usable(*t.TTFTMS) {

@@ -272,6 +272,8 @@ func TestEngineFiguresAndTheirDifference(t *testing.T) {
 	wantFlags(t, s.derive(), FlagDecodeDiffers)
 	s.t.Timings.PrefillMS = ref(90.0)
 	wantFlags(t, s.derive(), FlagDecodeDiffers, FlagPrefillDiffers)
+	s.t.Timings = &wire.Timings{DecodeN: ref(int64(1)), DecodeTPS: ref(1e6)}
+	wantAbsent(t, s.derive(), ReasonTooFewTokens, EngineDecodeTPS)
 	for _, nonsense := range []float64{0, -1, math.Inf(1), math.NaN()} {
 		s.t.Timings = &wire.Timings{DecodeTPS: &nonsense, PrefillTPS: &nonsense, TTFTMS: &nonsense, PrefillN: ref(int64(0)), PrefillMS: ref(0.0)}
 		wantAbsent(t, s.derive(), ReasonNotReported, EnginePrefillTPS, EngineDecodeTPS, EngineTTFTMS)
