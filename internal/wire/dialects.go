@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/valyala/fastjson"
@@ -47,6 +48,27 @@ func DialectOf(path string) Dialect {
 		return l.name
 	}
 	return DialectNone
+}
+
+// Dialects are the languages that are understood, each once, in the order of the table.
+func Dialects() []Dialect {
+	var out []Dialect
+	for _, r := range routes {
+		if !slices.Contains(out, r.lang.name) {
+			out = append(out, r.lang.name)
+		}
+	}
+	return out
+}
+
+// languageFor is the pinned language, else that of the path.
+func languageFor(info Info) *language {
+	for _, r := range routes {
+		if info.Dialect != DialectNone && r.lang.name == info.Dialect {
+			return r.lang
+		}
+	}
+	return languageOf(info.Path)
 }
 
 func languageOf(target string) *language {

@@ -10,17 +10,18 @@ import (
 
 // Info is what a parser must know about an exchange before the first body byte.
 type Info struct {
-	Path            string // request target: path, with or without query
-	Status          int    // HTTP status of the response; 0 counts as 200
-	ContentType     string // of the response, parameters and all
-	ContentEncoding string // of the response; "" for none
+	Path            string  // request target: path, with or without query
+	Dialect         Dialect // pinned by the user whatever the path; "" = by path
+	Status          int     // HTTP status of the response; 0 counts as 200
+	ContentType     string  // of the response, parameters and all
+	ContentEncoding string  // of the response; "" for none
 }
 
 // InfoOf takes the facts from a sealed exchange.
 func InfoOf(x *exchange.Exchange) Info {
 	ct, _ := exchange.HeaderValue(x.Response.Headers, "Content-Type")
 	ce, _ := exchange.HeaderValue(x.Response.Headers, "Content-Encoding")
-	return Info{Path: x.Request.Target, Status: x.Response.Status, ContentType: ct, ContentEncoding: ce}
+	return Info{Path: x.Request.Target, Dialect: Dialect(x.Dialect), Status: x.Response.Status, ContentType: ct, ContentEncoding: ce}
 }
 
 // Parse reads the response body of a sealed exchange, cut as its reads were. Without reads the body is one read 0; a
@@ -78,7 +79,7 @@ type Parser struct {
 
 // NewParser makes the parser of one response.
 func NewParser(info Info) *Parser {
-	p := &Parser{info: info, lang: languageOf(info.Path), coded: newCodedBody(info.ContentEncoding)}
+	p := &Parser{info: info, lang: languageFor(info), coded: newCodedBody(info.ContentEncoding)}
 	p.framer = NewFramer(info.ContentType, p.takeFrame)
 	return p
 }
