@@ -1,0 +1,219 @@
+package recorder
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// A batch is committed when it is this old, this large or this long. The last bound keeps its index entries, which
+// must go in one transaction, below the 15 % of a memtable that Badger allows.
+const (
+	batchDelay   = 50 * time.Millisecond
+	batchBytes   = 1 << 20
+	batchRecords = 256
+)
+
+// maxTxnBytes bounds the blobs of one transaction.
+const maxTxnBytes = 4 << 20
+
+// commitAll is the one goroutine that writes: it gathers prepared records and commits them in batches, until the last
+// worker has ended.
+func (w *Writer) commitAll() {
+	defer close(w.done)
+	timer := time.NewTimer(batchDelay)
+	defer timer.Stop()
+	for first := range w.ready {
+		timer.Reset(batchDelay)
+		batch, size := []*record{first}, first.size()
+	gather:
+		for size < batchBytes && len(batch) < batchRecords {
+			select {
+			case r, ok := <-w.ready:
+				if !ok {
+					break gather
+				}
+				batch, size = append(batch, r), size+r.size()
+			case <-timer.C:
+				break gather
+			}
+		}
+		w.commit(batch)
+	}
+}
+
+// commit stores a batch and acknowledges its records, or drops them all with the reason.
+func (w *Writer) commit(batch []*record) {
+	if _, ok := w.store.enoughSpace(); !ok {
+		w.setDegraded(string(DropNoSpace))
+		w.dropAll(batch, DropNoSpace)
+		return
+	}
+	batch = w.dropDuplicates(batch)
+	if len(batch) == 0 {
+		return
+	}
+	next := w.counted(batch)
+	if err := w.write(batch, next); err != nil {
+		w.store.o.log().Error("commit records", "run", w.run.ID, "records", len(batch), "err", err)
+		w.setDegraded(string(DropStoreError))
+		w.dropAll(batch, DropStoreError)
+		return
+	}
+	w.setDegraded("")
+	w.acknowledge(batch, next)
+}
+
+func (w *Writer) dropAll(batch []*record, why DropReason) {
+	for _, r := range batch {
+		w.drop(r.loc.id, r.cost, why)
+	}
+}
+
+// dropDuplicates keeps the first record of an id, in the batch and in the store: a record is never overwritten.
+func (w *Writer) dropDuplicates(batch []*record) []*record {
+	seen := make(map[exchange.ID]bool, len(batch))
+	kept := batch[:0]
+	for _, r := range batch {
+		if seen[r.loc.id] || w.store.has(indexKey(r.loc.id)) {
+			w.drop(r.loc.id, r.cost, DropDuplicate)
+			continue
+		}
+		seen[r.loc.id] = true
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// counted is the run as it will be with the batch committed.
+func (w *Writer) counted(batch []*record) RunSize {
+	w.mu.Lock()
+	next := RunSize{Run: cloneRun(w.run), Bytes: w.bytes}
+	w.mu.Unlock()
+	for _, r := range batch {
+		countStored(&next.Counts, &r.summary)
+		next.Bytes += r.size()
+	}
+	return next
+}
+
+func countStored(c *exchange.RunCounts, s *exchange.Summary) {
+	c.Stored++
+	if s.State == exchange.StateTruncated {
+		c.Truncated++
+	}
+	if s.Outcome != "" {
+		if c.Outcomes == nil {
+			c.Outcomes = map[exchange.Outcome]int64{}
+		}
+		c.Outcomes[s.Outcome]++
+	}
+}
+
+// acknowledge publishes the counts and tells OnStored.
+func (w *Writer) acknowledge(batch []*record, next RunSize) {
+	w.mu.Lock()
+	c := &w.run.Counts
+	c.Stored, c.Truncated, c.Outcomes = next.Counts.Stored, next.Counts.Truncated, next.Counts.Outcomes
+	w.bytes = next.Bytes
+	for _, r := range batch {
+		w.queueBytes -= r.cost
+	}
+	w.acked += int64(len(batch))
+	w.mu.Unlock()
+	if w.o.OnStored == nil {
+		return
+	}
+	for _, r := range batch {
+		w.o.OnStored(r.summary)
+	}
+}
+
+// write commits the blobs of a batch, then in one transaction all that makes its records exist. In between, the
+// pending key says what a killed process left unfinished.
+func (w *Writer) write(batch []*record, run RunSize) error {
+	todo, blobs := w.newBlobs(batch)
+	if err := w.writeBlobs(todo, blobs); err != nil {
+		return fmt.Errorf("write blobs: %w", err)
+	}
+	runValue, err := json.Marshal(run)
+	if err != nil {
+		return fmt.Errorf("code run: %w", err)
+	}
+	if err := w.store.update(func(txn *badger.Txn) error {
+		for _, r := range batch {
+			if err := errors.Join(
+				txn.Set(recordKey(r.loc), r.manifest),
+				txn.Set(summaryKey(r.loc), r.row),
+				txn.Set(takeKey(r.summary.Key, r.loc), r.canonical[:]),
+				txn.Set(indexKey(r.loc.id), indexValue(r.loc)),
+			); err != nil {
+				return err
+			}
+		}
+		return errors.Join(txn.Set(runKey(w.run.ID), runValue), txn.Delete(pendingKey(w.run.ID)))
+	}); err != nil {
+		return fmt.Errorf("write index: %w", err)
+	}
+	return nil
+}
+
+// newBlobs are the blobs of a batch that the store does not have, each once, and the pending key that names them.
+func (w *Writer) newBlobs(batch []*record) (pending, []blob) {
+	todo := make(pending, 0, len(batch))
+	seen := map[digest]bool{}
+	var blobs []blob
+	for _, r := range batch {
+		p := pendingRecord{ID: r.loc.id}
+		for _, b := range r.blobs {
+			// It may have been committed since the worker looked; then it must not be named as the batch's own.
+			if len(b.chunks) == 0 || seen[b.sum] || w.store.has(blobKey(w.run.ID, b.sum, len(b.chunks)-1)) {
+				continue
+			}
+			seen[b.sum] = true
+			p.Blobs = append(p.Blobs, b.sum)
+			blobs = append(blobs, b)
+		}
+		todo = append(todo, p)
+	}
+	return todo, blobs
+}
+
+// writeBlobs commits blobs in transactions of bounded size, the pending key with the first.
+func (w *Writer) writeBlobs(todo pending, blobs []blob) error {
+	value, err := json.Marshal(todo)
+	if err != nil {
+		return fmt.Errorf("code pending batch: %w", err)
+	}
+	type entry struct{ key, value []byte }
+	entries := []entry{{pendingKey(w.run.ID), value}}
+	for _, b := range blobs {
+		for n, c := range b.chunks {
+			entries = append(entries, entry{blobKey(w.run.ID, b.sum, n), c})
+		}
+	}
+	for len(entries) > 0 {
+		n, size := 0, 0
+		for n < len(entries) && n < 2*batchRecords+1 && (n == 0 || size+len(entries[n].value) <= maxTxnBytes) {
+			size += len(entries[n].value)
+			n++
+		}
+		if err := w.store.update(func(txn *badger.Txn) error {
+			for _, e := range entries[:n] {
+				if err := txn.Set(e.key, e.value); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		entries = entries[n:]
+	}
+	return nil
+}

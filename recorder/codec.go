@@ -1,0 +1,268 @@
+package recorder
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// manifestVersion is the version of the field list below. Readers accept older ones and refuse newer ones.
+const manifestVersion = 1
+
+// inlineReads is the largest coded list of reads kept in the manifest; a longer one is a blob of its own.
+const inlineReads = 256 << 10
+
+// manifest is a record as stored: the exchange without the bytes of its bodies, and where those are.
+type manifest struct {
+	x        *exchange.Exchange
+	request  blobRef
+	response blobRef
+	reads    blobRef // zero when the reads are in the manifest
+}
+
+// blobRef names a blob of the same run; size 0 is no blob.
+type blobRef struct {
+	sum  digest
+	size int64
+}
+
+// encodeManifest is the uncompressed form of m. Nothing of the exchange is left out but the body bytes; reads are
+// left to the blob when there is one.
+func encodeManifest(m *manifest) []byte {
+	w := &fieldWriter{b: make([]byte, 0, 2048)}
+	w.uint(manifestVersion)
+	x := m.x
+	for _, s := range []string{string(x.ID), string(x.Run), x.Cell, x.Wave, x.Upstream, x.UpstreamURL, x.Mode, x.Harness, x.Dialect, string(x.End), string(x.State)} {
+		w.str(s)
+	}
+	w.uint(x.Seq)
+	for _, s := range []string{x.Identity.Engine, x.Identity.Version, x.Identity.Basis} {
+		w.str(s)
+	}
+	writeRequest(w, &x.Request, m.request)
+	writeResponse(w, &x.Response, m.response)
+	writeEnd(w, x)
+	writeTimeline(w, &x.Timeline)
+	writeRef(w, m.reads)
+	if m.reads.size == 0 {
+		w.b = appendReads(w.b, x.Timeline.Reads)
+	}
+	return w.b
+}
+
+// decodeManifest is the inverse of encodeManifest. Bodies are without their bytes, reads without those of a blob.
+func decodeManifest(b []byte) (*manifest, error) {
+	r := &fieldReader{b: b}
+	if v := r.uint(); v != manifestVersion {
+		return nil, fmt.Errorf("read manifest of version %d: %w", v, exchange.ErrDamaged)
+	}
+	x := &exchange.Exchange{}
+	m := &manifest{x: x}
+	x.ID, x.Run = exchange.ID(r.str()), exchange.ID(r.str())
+	for _, p := range []*string{&x.Cell, &x.Wave, &x.Upstream, &x.UpstreamURL, &x.Mode, &x.Harness, &x.Dialect, (*string)(&x.End), (*string)(&x.State)} {
+		*p = r.str()
+	}
+	x.Seq = r.uint()
+	x.Identity = exchange.Identity{Engine: r.str(), Version: r.str(), Basis: r.str()}
+	m.request = readRequest(r, &x.Request)
+	m.response = readResponse(r, &x.Response)
+	readEnd(r, x)
+	readTimeline(r, &x.Timeline)
+	m.reads = readRef(r)
+	if m.reads.size == 0 {
+		x.Timeline.Reads = readReads(r)
+	}
+	if r.err == nil && len(r.b) > 0 {
+		r.err = fmt.Errorf("%d bytes too many", len(r.b))
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("read manifest: %w", r.err)
+	}
+	return m, nil
+}
+
+func writeRef(w *fieldWriter, ref blobRef) {
+	w.uint(uint64(ref.size))
+	if ref.size > 0 {
+		w.b = append(w.b, ref.sum[:]...)
+	}
+}
+
+func readRef(r *fieldReader) (ref blobRef) {
+	ref.size = int64(r.uint())
+	if ref.size == 0 {
+		return ref
+	}
+	if ref.size < 0 || len(r.b) < len(ref.sum) {
+		r.fail()
+		return blobRef{}
+	}
+	copy(ref.sum[:], r.b)
+	r.b = r.b[len(ref.sum):]
+	return ref
+}
+
+func writeBody(w *fieldWriter, b exchange.Body, ref blobRef) {
+	w.uint(uint64(b.Size))
+	w.uint(uint64(b.Kept))
+	w.str(b.Digest)
+	writeRef(w, ref)
+}
+
+func readBody(r *fieldReader) (exchange.Body, blobRef) {
+	b := exchange.Body{Size: int64(r.uint()), Kept: int64(r.uint()), Digest: r.str()}
+	return b, readRef(r)
+}
+
+func writeRequest(w *fieldWriter, q *exchange.Request, body blobRef) {
+	w.str(q.Method)
+	w.str(q.Target)
+	w.str(q.Proto)
+	w.bytes(q.Head)
+	w.headers(q.Headers)
+	writeBody(w, q.Body, body)
+}
+
+func readRequest(r *fieldReader, q *exchange.Request) (body blobRef) {
+	q.Method, q.Target, q.Proto = r.str(), r.str(), r.str()
+	q.Head, q.Headers = r.bytes(), r.headers()
+	q.Body, body = readBody(r)
+	return body
+}
+
+func writeResponse(w *fieldWriter, a *exchange.Response, body blobRef) {
+	w.int(int64(a.Status))
+	w.str(a.Reason)
+	w.str(a.Proto)
+	w.bytes(a.Head)
+	w.headers(a.Headers)
+	w.headers(a.Trailers)
+	w.uint(uint64(len(a.Informational)))
+	for _, code := range a.Informational {
+		w.int(int64(code))
+	}
+	writeBody(w, a.Body, body)
+}
+
+func readResponse(r *fieldReader, a *exchange.Response) (body blobRef) {
+	a.Status, a.Reason, a.Proto = int(r.int()), r.str(), r.str()
+	a.Head, a.Headers, a.Trailers = r.bytes(), r.headers(), r.headers()
+	for range r.count() {
+		a.Informational = append(a.Informational, int(r.int()))
+	}
+	a.Body, body = readBody(r)
+	return body
+}
+
+// writeEnd writes what may be absent: cause, origin and tunnel, each behind a flag, and the interventions.
+func writeEnd(w *fieldWriter, x *exchange.Exchange) {
+	if w.bool(x.Cause != nil); x.Cause != nil {
+		w.str(string(x.Cause.Side))
+		w.str(x.Cause.Code)
+		w.str(x.Cause.Text)
+	}
+	if w.bool(x.Origin != nil); x.Origin != nil {
+		w.str(string(x.Origin.Exchange))
+		w.str(x.Origin.Key)
+		w.int(int64(x.Origin.Occurrence))
+	}
+	if w.bool(x.Tunnel != nil); x.Tunnel != nil {
+		w.int(x.Tunnel.ToEngine)
+		w.int(x.Tunnel.ToClient)
+	}
+	w.uint(uint64(len(x.Interventions)))
+	for _, v := range x.Interventions {
+		for _, s := range []string{v.Kind, string(v.Where), v.Name, v.From, v.To, v.Reason} {
+			w.str(s)
+		}
+	}
+}
+
+func readEnd(r *fieldReader, x *exchange.Exchange) {
+	if r.bool() {
+		x.Cause = &exchange.Cause{Side: exchange.Side(r.str()), Code: r.str(), Text: r.str()}
+	}
+	if r.bool() {
+		x.Origin = &exchange.Origin{Exchange: exchange.ID(r.str()), Key: r.str(), Occurrence: int(r.int())}
+	}
+	if r.bool() {
+		x.Tunnel = &exchange.Tunnel{ToEngine: r.int(), ToClient: r.int()}
+	}
+	for range r.count() {
+		x.Interventions = append(x.Interventions, exchange.Intervention{
+			Kind: r.str(), Where: exchange.Side(r.str()), Name: r.str(), From: r.str(), To: r.str(), Reason: r.str(),
+		})
+	}
+}
+
+// marks are the marks of t in their order.
+func marks(t *exchange.Timeline) []*exchange.Mark {
+	return []*exchange.Mark{
+		&t.Accepted, &t.RequestRead, &t.Dialed, &t.SendStart, &t.SendDone,
+		&t.HeaderRead, &t.FirstRead, &t.LastRead, &t.BodyEnd, &t.ClientDone,
+	}
+}
+
+func writeTimeline(w *fieldWriter, t *exchange.Timeline) {
+	w.time(t.Wall)
+	w.str(string(t.Clock))
+	w.bool(t.Reused)
+	for _, m := range marks(t) {
+		w.mark(*m)
+	}
+}
+
+func readTimeline(r *fieldReader, t *exchange.Timeline) {
+	t.Wall, t.Clock, t.Reused = r.time(), exchange.StampClock(r.str()), r.bool()
+	for _, m := range marks(t) {
+		*m = r.mark()
+	}
+}
+
+// appendReads codes reads column by column: like numbers stand together, which is what makes them compress.
+func appendReads(b []byte, reads []exchange.Read) []byte {
+	w := &fieldWriter{b: b}
+	w.uint(uint64(len(reads)))
+	last := int64(0)
+	for _, r := range reads {
+		w.int(r.At - last)
+		last = r.At
+	}
+	for _, r := range reads {
+		w.int(r.Write)
+	}
+	for _, r := range reads {
+		w.int(int64(r.Size))
+	}
+	return w.b
+}
+
+func readReads(r *fieldReader) []exchange.Read {
+	n := r.count()
+	if n == 0 {
+		return nil
+	}
+	reads := make([]exchange.Read, n)
+	last := int64(0)
+	for i := range reads {
+		last += r.int()
+		reads[i].At = last
+	}
+	for i := range reads {
+		reads[i].Write = r.int()
+	}
+	for i := range reads {
+		reads[i].Size = int(r.int())
+	}
+	return reads
+}
+
+func sum256(chunks ...[]byte) (d digest) {
+	h := sha256.New()
+	for _, c := range chunks {
+		h.Write(c)
+	}
+	h.Sum(d[:0])
+	return d
+}

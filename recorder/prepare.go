@@ -1,0 +1,171 @@
+package recorder
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/benchproxy/benchproxy/internal/canon"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
+)
+
+// record is an exchange ready to be committed: keys, values and blobs.
+type record struct {
+	loc       location
+	summary   exchange.Summary
+	canonical digest // of the canonical request
+	manifest  []byte
+	row       []byte
+	blobs     []blob
+	cost      int64 // bytes of memory it holds in the queue
+}
+
+// blob is a body, or a long list of reads. chunks is nil when the store has it already.
+type blob struct {
+	sum    digest
+	chunks [][]byte
+}
+
+// size is the number of bytes that r adds to the store.
+func (r *record) size() int64 {
+	n := int64(len(r.manifest) + len(r.row))
+	for _, b := range r.blobs {
+		n += b.bytes()
+	}
+	return n
+}
+
+func (b blob) bytes() (n int64) {
+	for _, c := range b.chunks {
+		n += int64(len(c))
+	}
+	return n
+}
+
+// preparer is one worker: it turns exchanges into records.
+type preparer struct {
+	w   *Writer
+	enc *zstd.Encoder
+}
+
+func newPreparer(w *Writer) (*preparer, error) {
+	enc, err := newEncoder()
+	if err != nil {
+		return nil, fmt.Errorf("make compressor: %w", err)
+	}
+	return &preparer{w: w, enc: enc}, nil
+}
+
+// work prepares what is queued until the queue is closed and empty.
+func (p *preparer) work() {
+	for q := range p.w.queue {
+		select {
+		case <-p.w.hurry:
+			p.w.drop(q.x.ID, q.cost, DropShutdown)
+			continue
+		default:
+		}
+		r, err := p.prepare(q)
+		if err != nil {
+			p.w.store.o.log().Error("prepare record", "id", q.x.ID, "err", err)
+			p.w.drop(q.x.ID, q.cost, DropEncode)
+			continue
+		}
+		p.w.ready <- r
+	}
+}
+
+// prepare masks, keys, digests, summarises and compresses one exchange. The exchange itself stays as it is.
+func (p *preparer) prepare(q *queued) (*record, error) {
+	x := *q.x
+	x.Run, x.Seq = p.w.run.ID, q.seq
+	redact.Exchange(&x) // masked already; a credential that slipped through must not reach the disk
+	x.Request.Body.Digest, x.Response.Body.Digest = x.Request.Body.Sum(), x.Response.Body.Sum()
+
+	key := canon.RequestKey(&x.Request)
+	r := &record{loc: location{run: x.Run, seq: x.Seq, id: x.ID}, canonical: sum256(key.Canonical), cost: q.cost}
+	r.summary = p.summarise(&x, key)
+
+	row, err := json.Marshal(&r.summary)
+	if err != nil {
+		return nil, fmt.Errorf("code summary: %w", err)
+	}
+	r.row = pack(p.enc, row)
+	m := manifest{x: &x}
+	m.request = p.addBlob(r, x.Request.Body.Chunks)
+	m.response = p.addBlob(r, x.Response.Body.Chunks)
+	if reads := appendReads(nil, x.Timeline.Reads); len(reads) > inlineReads {
+		m.reads = p.addBlob(r, [][]byte{reads})
+	}
+	r.manifest = pack(p.enc, encodeManifest(&m))
+	return r, nil
+}
+
+// addBlob compresses the chunks of a blob unless the run has it already.
+func (p *preparer) addBlob(r *record, segments [][]byte) blobRef {
+	ref := blobRef{}
+	for _, s := range segments {
+		ref.size += int64(len(s))
+	}
+	if ref.size == 0 {
+		return ref
+	}
+	ref.sum = sum256(segments...)
+	b := blob{sum: ref.sum}
+	if !p.w.store.hasBlob(r.loc.run, ref) {
+		for _, c := range chunks(segments) {
+			b.chunks = append(b.chunks, pack(p.enc, c))
+		}
+	}
+	r.blobs = append(r.blobs, b)
+	return ref
+}
+
+// summarise is the row of an exchange: what Derive makes of it, and the facts.
+func (p *preparer) summarise(x *exchange.Exchange, key canon.Key) exchange.Summary {
+	s := p.derive(x)
+	s.Version = exchange.SummaryVersion
+	s.ID, s.Run, s.Seq, s.Key = x.ID, x.Run, x.Seq, key.Key
+	s.Digest = ""
+	if !key.Raw {
+		if d, err := canon.Digest(x.Request.Body.Bytes()); err == nil {
+			s.Digest = d
+		}
+	}
+	s.Started, s.Upstream, s.Method = x.Timeline.Wall, x.Upstream, x.Request.Method
+	s.Path, _, _ = strings.Cut(x.Request.Target, "?")
+	s.Status, s.End, s.Cause, s.State = x.Response.Status, x.End, x.Cause, x.State
+	if s.Engine == "" {
+		s.Engine = x.Identity.Engine
+	}
+	s.RequestBytes, s.ResponseBytes = x.Request.Body.Size, x.Response.Body.Size
+	s.RequestSum, s.ResponseSum = x.Request.Body.Digest, x.Response.Body.Digest
+	s.Interventions = x.Interventions
+	if key.Raw {
+		s.Flags = append(s.Flags, FlagRawKey)
+	}
+	return s
+}
+
+// Flags that the recorder itself sets in a row.
+const (
+	FlagRawKey       = "raw_key"       // the key covers the body by its raw bytes
+	FlagDeriveFailed = "derive_failed" // the row holds facts only: deriving the rest failed
+)
+
+// derive calls Derive. A bug in it costs the derived part of the row, never the record.
+func (p *preparer) derive(x *exchange.Exchange) (s exchange.Summary) {
+	if p.w.o.Derive == nil {
+		return s
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			p.w.store.o.log().Error("derive summary", "id", x.ID, "panic", v)
+			s = exchange.Summary{Flags: []string{FlagDeriveFailed}}
+		}
+	}()
+	return p.w.o.Derive(x)
+}

@@ -1,0 +1,70 @@
+package recorder
+
+import (
+	"io/fs"
+	"path/filepath"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// Stats says what takes the space of a store. All sizes are in bytes.
+type Stats struct {
+	Format      int       `json:"format"`
+	DiskBytes   int64     `json:"disk_bytes"`   // blocks of all files
+	GoldenBytes int64     `json:"golden_bytes"` // of them goldens
+	FreeBytes   int64     `json:"free_bytes"`   // left on the disk; 0 when the system cannot tell
+	MinFree     int64     `json:"min_free"`     // the floor below which recording pauses
+	Exchanges   int64     `json:"exchanges"`
+	Runs        []RunSize `json:"runs"`
+}
+
+// RunSize is a run with the space that its records take, before Badger's own overhead.
+type RunSize struct {
+	exchange.Run
+	Bytes int64 `json:"stored_bytes"`
+}
+
+// Stats measures the store now.
+func (s *Store) Stats() (Stats, error) {
+	fail := func(err error) (Stats, error) {
+		return Stats{}, &exchange.Error{Op: "measure store", Object: s.dir, Side: exchange.SideStore, Cause: err}
+	}
+	st := Stats{Format: FormatVersion, MinFree: s.o.minFree()}
+	st.FreeBytes, _ = s.enoughSpace()
+	var err error
+	if st.DiskBytes, err = treeBytes(s.dir); err != nil {
+		return fail(err)
+	}
+	if st.GoldenBytes, err = treeBytes(s.GoldensDir()); err != nil {
+		return fail(err)
+	}
+	runs, err := s.storedRuns()
+	if err != nil {
+		return fail(err)
+	}
+	for _, r := range runs {
+		run := s.live(r.Run)
+		st.Exchanges += run.Counts.Stored
+		st.Runs = append(st.Runs, RunSize{Run: run, Bytes: r.Bytes})
+	}
+	return st, nil
+}
+
+// GoldensDir is the Badger directory of the goldens, which no run's retention touches. It need not exist.
+func (s *Store) GoldensDir() string { return filepath.Join(s.dir, goldensDir) }
+
+// treeBytes is what the files below dir take on disk. A file that goes away meanwhile takes nothing.
+func treeBytes(dir string) (total int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return ignoreGone(err)
+		}
+		info, err := e.Info()
+		if err != nil {
+			return ignoreGone(err)
+		}
+		total += diskBytes(info)
+		return nil
+	})
+	return total, err
+}
