@@ -69,6 +69,7 @@ type SessionOptions struct {
 	Run      exchange.ID       // "" outside a run
 	Mode     string            // record, proxy, replay, bench, gate
 	Harness  string            // version of benchproxy
+	Dialect  string            // what answers are to be read as whatever their path; "" = by path
 	Identity exchange.Identity // of the engine, as known before the run
 	Sink     Sink              // nil records nothing
 	MaxBody  int64             // bytes kept of each body; 0 is DefaultMaxBody

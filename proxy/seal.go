@@ -20,7 +20,7 @@ func (f *Flight) exchange() *exchange.Exchange {
 		Upstream: f.up.opts.Name, UpstreamURL: f.up.url, Mode: o.Mode, Identity: o.Identity,
 		Request: f.request(), Response: f.response, Timeline: f.tl,
 		End: f.end, Cause: f.cause, State: exchange.StateStored,
-		Origin: f.call.Origin, Tunnel: f.tunnel, Interventions: f.notes, Harness: o.Harness,
+		Origin: f.call.Origin, Tunnel: f.tunnel, Interventions: f.notes, Harness: o.Harness, Dialect: o.Dialect,
 	}
 	x.Response.Body = f.rec.body()
 	x.Timeline.Reads = f.rec.reads.All()
