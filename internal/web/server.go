@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/recorder"
 )
 
 // Store is what the read API needs of a store.
@@ -21,7 +22,7 @@ type Store interface {
 	Run(idOrName string) (exchange.Run, error)
 	Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error]
 	Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, error)
-	Takes(key string) ([]exchange.Summary, error)
+	Takes(key string) ([]recorder.Take, error)
 }
 
 // Options are the parts a Server shows. Store, Stats and Check are nil when nothing is recorded.
@@ -225,14 +226,14 @@ func (s *Server) bytes(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) takes(w http.ResponseWriter, r *http.Request) error {
-	rows, err := s.o.Store.Takes(r.PathValue("key"))
+	takes, err := s.o.Store.Takes(r.PathValue("key"))
 	if err != nil {
 		return err
 	}
 	return reply(w, struct {
-		Schema int                `json:"schema"`
-		Takes  []exchange.Summary `json:"takes"`
-	}{1, rows})
+		Schema int             `json:"schema"`
+		Takes  []recorder.Take `json:"takes"`
+	}{1, takes})
 }
 
 func (s *Server) stats(w http.ResponseWriter, _ *http.Request) error {

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/proxy"
+)
+
+const (
+	defaultListen = "127.0.0.1:8090"
+	defaultAdmin  = "127.0.0.1:8091"
+	adminOff      = "off"
+)
+
+// proxyFlags are the flags of every command that puts a proxy in front of an engine.
+func proxyFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "upstream", EnvVars: []string{"BENCHPROXY_UPSTREAM"},
+			Usage: "`[NAME=]URL` of an engine: http://, https:// or unix:/socket; repeat it for one listener each"},
+		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "`ADDR` clients are pointed at"},
+		&cli.StringFlag{Name: "admin", Value: defaultAdmin, Usage: "`ADDR` of health and read API, or off"},
+		&cli.StringFlag{Name: "api-key-file", Usage: "`FILE` with a key that clients must send (or BENCHPROXY_API_KEY)"},
+		&cli.StringFlag{Name: "upstream-key-file", Usage: "`FILE` with the engine's key, added when sending (or BENCHPROXY_UPSTREAM_KEY)"},
+		&cli.StringSliceFlag{Name: "header", Usage: "`\"NAME: VALUE\"` added when sending to the engine; repeatable"},
+		&cli.StringFlag{Name: "engine-label", Usage: "`ENGINE[@VERSION]` to note as the engine, without asking it"},
+		&cli.StringFlag{Name: "format", Usage: "read every answer as this `DIALECT`, whatever the path: " + strings.Join(formats(), ", ")},
+		&cli.BoolFlag{Name: "insecure", Usage: "allow listening beyond this machine without an API key"},
+		&cli.BoolFlag{Name: "keep-host", Usage: "forward the client's Host header"},
+		&cli.StringFlag{Name: "upstream-ca", Usage: "PEM `FILE` of certificates to trust for https upstreams"},
+		&cli.StringFlag{Name: "tls-cert", Usage: "PEM `FILE` to serve clients TLS with"},
+		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with its key"},
+		&cli.DurationFlag{Name: "connect-timeout", Value: proxy.DefaultConnectTimeout, Usage: "bound for reaching the engine"},
+		&cli.DurationFlag{Name: "header-timeout", Usage: "bound for the wait for a response head (default: none, a prefill may take long)"},
+		&cli.DurationFlag{Name: "idle-timeout", Value: proxy.DefaultIdleTimeout, Usage: "bound for silence inside a body"},
+		&cli.IntFlag{Name: "max-request", Value: proxy.DefaultMaxRequest >> 20, Usage: "largest request body, in `MIB`"},
+		&cli.IntFlag{Name: "max-body", Value: proxy.DefaultMaxBody >> 20, Usage: "kept of one body, in `MIB`; the rest is counted and hashed"},
+		&cli.IntFlag{Name: "budget", Value: proxy.DefaultBudget >> 20, Usage: "kept of all running exchanges, in `MIB`"},
+		&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "how long running exchanges may take to end after the first Ctrl-C"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no line per exchange"},
+		jsonFlag(),
+	}
+}
+
+// upstream is one --upstream.
+type upstream struct{ name, url string }
+
+// named matches "name=URL": a short name, and then something with a scheme.
+var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)=((?:https?://|unix:).+)$`)
+
+// upstreams reads the --upstream flags. A single one without a name is called "engine".
+func upstreams(c *cli.Context) ([]upstream, error) {
+	var out []upstream
+	seen := map[string]bool{}
+	for i, v := range c.StringSlice("upstream") {
+		u := upstream{name: "engine", url: v}
+		if i > 0 {
+			u.name = fmt.Sprintf("engine%d", i+1)
+		}
+		if m := named.FindStringSubmatch(v); m != nil {
+			u.name, u.url = m[1], m[2]
+		}
+		if seen[u.name] {
+			return nil, usagef("two upstreams are called %q", u.name)
+		}
+		seen[u.name] = true
+		out = append(out, u)
+	}
+	if len(out) == 0 {
+		return nil, usagef("no engine is named; say --upstream URL")
+	}
+	return out, nil
+}
+
+// secret reads a key from the file of a flag, else from a variable. Keys are never taken from the command line, where
+// every process can read them.
+func (p *program) secret(c *cli.Context, flag, variable string) (string, error) {
+	path := c.String(flag)
+	if path == "" {
+		return strings.TrimSpace(p.Getenv(variable)), nil
+	}
+	b, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return "", usagef("read --%s: %v", flag, err)
+	}
+	key := strings.TrimSpace(string(b))
+	if key == "" || strings.ContainsAny(key, "\r\n") {
+		return "", usagef("--%s %s must hold exactly one line", flag, path)
+	}
+	return key, nil
+}
+
+// added are the headers that sending adds: the engine's key and the --header flags.
+func (p *program) added(c *cli.Context) (func() []exchange.Header, error) {
+	key, err := p.secret(c, "upstream-key-file", "BENCHPROXY_UPSTREAM_KEY")
+	if err != nil {
+		return nil, err
+	}
+	var hs []exchange.Header
+	if key != "" {
+		hs = append(hs, exchange.Header{Name: "Authorization", Value: "Bearer " + key})
+	}
+	for _, h := range c.StringSlice("header") {
+		name, value, ok := strings.Cut(h, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || name == "" || strings.ContainsAny(name+value, "\r\n") || strings.ContainsAny(name, " \t") {
+			return nil, usagef("--header %q is not \"NAME: VALUE\"", name)
+		}
+		hs = append(hs, exchange.Header{Name: name, Value: value})
+	}
+	if hs == nil {
+		return nil, nil
+	}
+	return func() []exchange.Header { return hs }, nil
+}
+
+// tlsConfigs are the TLS settings of both sides, nil where the defaults serve.
+func tlsConfigs(c *cli.Context) (serve, dial *tls.Config, err error) {
+	cert, key := c.String("tls-cert"), c.String("tls-key")
+	if (cert == "") != (key == "") {
+		return nil, nil, usagef("--tls-cert and --tls-key go together")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, nil, usagef("read --tls-cert and --tls-key: %v", err)
+		}
+		serve = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	if ca := c.String("upstream-ca"); ca != "" {
+		pem, err := os.ReadFile(filepath.Clean(ca))
+		if err != nil {
+			return nil, nil, usagef("read --upstream-ca: %v", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, nil, usagef("--upstream-ca %s holds no certificate", ca)
+		}
+		dial = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return serve, dial, nil
+}
+
+// identity is what --engine-label says.
+func identity(c *cli.Context) exchange.Identity {
+	engine, build, _ := strings.Cut(c.String("engine-label"), "@")
+	if engine == "" {
+		return exchange.Identity{}
+	}
+	return exchange.Identity{Engine: engine, Version: build, Basis: "label"}
+}
+
+// labels are the --label flags.
+func labels(c *cli.Context) (map[string]string, error) {
+	out := map[string]string{}
+	for _, l := range c.StringSlice("label") {
+		k, v, ok := strings.Cut(l, "=")
+		if !ok || k == "" {
+			return nil, usagef("--label %q is not KEY=VALUE", l)
+		}
+		out[k] = v
+	}
+	return out, nil
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"path/filepath"
+	"runtime"
+
+	"github.com/urfave/cli/v2"
+)
+
+func jsonFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", Usage: "print JSON for scripts"}
+}
+
+func storeFlag() cli.Flag {
+	return &cli.StringFlag{Name: "store", EnvVars: []string{"BENCHPROXY_STORE"}, Usage: "`DIR` of the recordings (default: the user data directory)"}
+}
+
+// storeDir is the store of a command: the flag, BENCHPROXY_STORE, or the place where the platform keeps user data.
+func (p *program) storeDir(c *cli.Context) (string, error) {
+	if dir := c.String("store"); dir != "" {
+		return dir, nil
+	}
+	if dir := p.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "benchproxy"), nil
+	}
+	base, under := p.Getenv("HOME"), []string{".local", "share", "benchproxy"}
+	switch runtime.GOOS {
+	case "windows":
+		base, under = p.Getenv("LOCALAPPDATA"), []string{"benchproxy"}
+	case "darwin":
+		under = []string{"Library", "Application Support", "benchproxy"}
+	}
+	if base == "" {
+		return "", usagef("there is no home directory to keep recordings in; name one with --store DIR or BENCHPROXY_STORE")
+	}
+	return filepath.Join(append([]string{base}, under...)...), nil
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// env is everything a command may know of the process around it, so that tests can stand in for it.
+type env struct {
+	Args    []string // without the program name
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Getenv  func(string) string
+	Environ func() []string
+	Signals <-chan os.Signal // interrupt and terminate
+	TTY     func(io.Writer) (width int, ok bool)
+}
+
+func main() {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	code := run(context.Background(), env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: os.Getenv, Environ: os.Environ, Signals: signals, TTY: terminal,
+	})
+	os.Exit(code)
+}
+
+// terminal reports whether w is a terminal and how many columns it has.
+func terminal(w io.Writer) (width int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		width = 80
+	}
+	return width, true
+}

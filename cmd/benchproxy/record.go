@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
+)
+
+func (p *program) recordCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "record",
+		Usage:     "put a recording proxy in front of an engine",
+		ArgsUsage: "[-- CMD ARGS]",
+		Description: "Point a client at the printed address, or let record start it: with a command after \"--\" it sets OPENAI_BASE_URL,\n" +
+			"OPENAI_API_BASE, ANTHROPIC_BASE_URL, OLLAMA_HOST and GOOGLE_GEMINI_BASE_URL, ends when the client ends, and returns\n" +
+			"its exit code. The first Ctrl-C lets running exchanges end, closes the run and prints a summary; the second does not wait.\n\n" +
+			"   benchproxy record --upstream http://127.0.0.1:8080\n" +
+			"   benchproxy record --upstream http://127.0.0.1:8080 --run agent -- python agent.py\n" +
+			"   benchproxy record --upstream a=http://127.0.0.1:8080 --upstream b=http://127.0.0.1:8081",
+		Flags: append(proxyFlags(),
+			storeFlag(),
+			&cli.StringFlag{Name: "run", Usage: "`NAME` of the run"},
+			&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` to keep with the run; repeatable"},
+			&cli.StringFlag{Name: "durability", Value: "async", Usage: "`WHEN` a record counts as stored: async survives a killed process, sync a loss of power too"},
+			&cli.IntFlag{Name: "queue", Value: 256, Usage: "what may wait to be stored, in `MIB`; more is dropped and counted"},
+		),
+		Action: func(c *cli.Context) error {
+			if err := exactArgs(c); err != nil {
+				return err
+			}
+			s, err := p.recordSettings(c)
+			if err != nil {
+				return err
+			}
+			return p.capture(c.Context, s)
+		},
+	}
+}
+
+func (p *program) recordSettings(c *cli.Context) (captureSettings, error) {
+	s, err := p.settings(c, "record")
+	if err != nil {
+		return s, err
+	}
+	if exchange.ValidID(s.run.Name) {
+		return s, usagef("--run %q has the form of an id; choose another name", s.run.Name)
+	}
+	switch d := c.String("durability"); d {
+	case "async":
+	case "sync":
+		s.sync = true
+	default:
+		return s, usagef("--durability is async or sync, not %q", d)
+	}
+	if s.run.Labels, err = labels(c); err != nil {
+		return s, err
+	}
+	s.run.Identity = s.session.Identity
+	s.run.Command = redact.Args(p.rest)
+	s.queue = int64(c.Int("queue")) << 20
+	s.store, err = p.storeDir(c)
+	return s, err
+}
+
+func (p *program) proxyCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "proxy",
+		Usage: "put a measuring proxy in front of an engine, keeping nothing",
+		Description: "As record, without a store.\n\n" +
+			"   benchproxy proxy --upstream http://127.0.0.1:8080",
+		Flags: proxyFlags(),
+		Action: func(c *cli.Context) error {
+			if err := exactArgs(c); err != nil {
+				return err
+			}
+			if p.rest != nil {
+				return usagef("proxy starts no client; record -- CMD does")
+			}
+			s, err := p.settings(c, "proxy")
+			if err != nil {
+				return err
+			}
+			return p.capture(c.Context, s)
+		},
+	}
+}
+
+// capture runs a proxy until its client ends or the first signal comes.
+func (p *program) capture(ctx context.Context, s captureSettings) error {
+	if p.rest != nil {
+		s.form = boardQuiet // the screen is the client's
+	}
+	c, err := startCapture(p.env, s)
+	if err != nil {
+		return err
+	}
+	c.announce()
+	waitErr := p.wait(ctx, c)
+	run, err := c.Close(p.Signals)
+	if s.form == boardJSON {
+		printSummary(p.Stderr, run, c.board.Rows())
+	} else if p.rest != nil {
+		printSummary(p.Stderr, run, c.board.Rows())
+	} else {
+		printSummary(p.Stdout, run, c.board.Rows())
+	}
+	return errors.Join(waitErr, err)
+}
+
+// wait returns when the capture is over: the client ended, a signal came, or a listener failed.
+func (p *program) wait(ctx context.Context, c *capture) error {
+	if p.rest != nil {
+		ch, err := startChild(p.env, p.rest, childEnv(c.base(0)))
+		if err != nil {
+			return err
+		}
+		return ch.Run(ctx, p.Signals)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case s := <-p.Signals:
+		if _, tty := p.TTY(p.Stderr); tty && s == os.Interrupt {
+			fmt.Fprintln(p.Stderr) // the terminal echoed ^C
+		}
+		return nil
+	case err := <-c.failed:
+		return err
+	}
+}

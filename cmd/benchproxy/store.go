@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/internal/web"
+	"github.com/benchproxy/benchproxy/recorder"
+)
+
+// reading is a store as the store commands see it: opened here, or asked through the proxy that owns it.
+type reading interface {
+	Runs() ([]exchange.Run, error)
+	Run(idOrName string) (exchange.Run, error)
+	Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error]
+	Detail(ctx context.Context, id exchange.ID) (exchange.Detail, error)
+	Bytes(ctx context.Context, id exchange.ID, side, part string) (io.ReadCloser, error)
+	Stats(ctx context.Context) (json.RawMessage, error)
+	Check(ctx context.Context) (json.RawMessage, error)
+	Close()
+}
+
+// openReading opens the store of a command. When a proxy holds it, its admin listener is asked instead.
+func (p *program) openReading(c *cli.Context) (reading, error) {
+	dir, err := p.storeDir(c)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil, &exchange.Error{Op: "open store", Object: dir, Side: exchange.SideStore, Cause: exchange.ErrMiss,
+			Hint: "nothing was recorded there yet; name another with --store DIR"}
+	}
+	store, err := recorder.Open(dir, recorder.Options{Harness: version(), Log: p.log()})
+	if err == nil {
+		return local{store}, nil
+	}
+	if owner, ok := recorder.ReadOwner(dir); ok && owner.Admin != "" && errors.Is(err, exchange.ErrLocked) {
+		return web.NewClient(owner.Admin), nil
+	}
+	return nil, err
+}
+
+// local reads a store that this process opened.
+type local struct{ *recorder.Store }
+
+func (l local) Close() { _ = l.Store.Close() } // nothing was written
+
+func (l local) Detail(_ context.Context, id exchange.ID) (exchange.Detail, error) {
+	x, row, err := l.Exchange(id)
+	if err != nil {
+		return exchange.Detail{}, err
+	}
+	return measure.Detail(x, row), nil
+}
+
+func (l local) Bytes(_ context.Context, id exchange.ID, side, part string) (io.ReadCloser, error) {
+	x, _, err := l.Exchange(id)
+	if err != nil {
+		return nil, err
+	}
+	head, body := x.Request.Head, x.Request.Body
+	if side == "response" {
+		head, body = x.Response.Head, x.Response.Body
+	}
+	if part == "head" {
+		return io.NopCloser(bytes.NewReader(head)), nil
+	}
+	return io.NopCloser(body.Reader()), nil
+}
+
+func (l local) Stats(context.Context) (json.RawMessage, error) {
+	s, err := l.Store.Stats()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(s)
+}
+
+func (l local) Check(ctx context.Context) (json.RawMessage, error) {
+	r, err := l.Store.Check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(r)
+}
+
+func (p *program) storeCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "store",
+		Usage: "look into the recordings",
+		Subcommands: []*cli.Command{
+			{
+				Name: "ls", Usage: "list runs, or the exchanges of one run", ArgsUsage: "[RUN]",
+				Description: "RUN is an id or a name, and then the newest run of that name. With --json there is one line per exchange, of all\n" +
+					"runs when none is named; --runs lists runs instead.",
+				Flags:  []cli.Flag{storeFlag(), jsonFlag(), &cli.BoolFlag{Name: "runs", Usage: "with --json: one line per run"}},
+				Action: p.withReading(p.storeLs),
+			},
+			{
+				Name: "show", Usage: "show one exchange", ArgsUsage: "ID|RUN/SEQ",
+				Flags: []cli.Flag{storeFlag(), jsonFlag(),
+					&cli.StringFlag{Name: "raw", Usage: "write the exact body bytes of `SIDE`: request or response"},
+					&cli.StringFlag{Name: "head", Usage: "write the stored head of `SIDE`: request or response; credentials are masked"}},
+				Action: p.withReading(p.storeShow),
+			},
+			{
+				Name: "check", Usage: "verify every index entry, digest, stamp and size",
+				Flags: []cli.Flag{storeFlag(), jsonFlag()}, Action: p.withReading(p.storeCheck),
+			},
+			{
+				Name: "stats", Usage: "say what uses the space",
+				Flags: []cli.Flag{storeFlag(), jsonFlag()}, Action: p.withReading(p.storeStats),
+			},
+			p.pruneCommand(),
+		},
+	}
+}
+
+// withReading opens and closes the store around an action.
+func (p *program) withReading(action func(*cli.Context, reading) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		r, err := p.openReading(c)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return action(c, r)
+	}
+}
+
+func (p *program) storeLs(c *cli.Context, r reading) error {
+	switch {
+	case c.Args().Len() > 1:
+		return usagef("store ls takes one run, got %d arguments", c.Args().Len())
+	case c.Args().Len() == 1:
+		return p.listRun(c, r, c.Args().First())
+	case c.Bool("json") && !c.Bool("runs"):
+		return p.listAll(r)
+	}
+	runs, err := r.Runs()
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		enc := json.NewEncoder(p.Stdout)
+		for _, run := range runs {
+			if err := enc.Encode(run); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := table{cols: []column{{head: "RUN"}, {head: "ID"}, {head: "STARTED"}, {head: "MODE"}, {head: "STATE"},
+		{head: "STORED", right: true}, {head: "DROPPED", right: true}, {head: "OUTCOMES"}}}
+	for _, run := range runs {
+		name := printable(run.Name)
+		if name == "" {
+			name = "-"
+		}
+		t.add(name, string(run.ID), run.Started.Local().Format("2006-01-02 15:04:05"), run.Mode, string(run.State),
+			strconv.FormatInt(run.Counts.Stored, 10), strconv.FormatInt(run.Counts.Dropped, 10), outcomesText(run.Counts.Outcomes))
+	}
+	t.print(p.Stdout)
+	return nil
+}
+
+func (p *program) listAll(r reading) error {
+	runs, err := r.Runs()
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := p.jsonRows(r, run.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *program) jsonRows(r reading, run exchange.ID) error {
+	enc := json.NewEncoder(p.Stdout)
+	for row, err := range r.Summaries(run) {
+		if err != nil {
+			return err
+		}
+		if err := enc.Encode(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *program) listRun(c *cli.Context, r reading, name string) error {
+	run, err := r.Run(name)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return p.jsonRows(r, run.ID)
+	}
+	var rows []exchange.Summary
+	t := table{cols: append(exchangeColumns(), column{head: "ID"})}
+	for row, err := range r.Summaries(run.ID) {
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+		t.add(append(exchangeCells(row), string(row.ID))...)
+	}
+	t.print(p.Stdout)
+	printSummary(p.Stdout, &run, rows)
+	return nil
+}
+
+// resolve is the id that an argument names: an id, or RUN/SEQ.
+func resolve(r reading, arg string) (exchange.ID, error) {
+	name, seqText, ok := cutLast(arg, "/")
+	if !ok {
+		return exchange.ID(arg), nil
+	}
+	seq, err := strconv.ParseUint(seqText, 10, 64)
+	if err != nil {
+		return "", usagef("%q is neither an id nor RUN/SEQ", arg)
+	}
+	run, err := r.Run(name)
+	if err != nil {
+		return "", err
+	}
+	for row, err := range r.Summaries(run.ID) {
+		if err != nil {
+			return "", err
+		}
+		if row.Seq == seq {
+			return row.ID, nil
+		}
+	}
+	return "", fmt.Errorf("find exchange %d of run %s: %w", seq, runName(run), exchange.ErrMiss)
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+func (p *program) storeShow(c *cli.Context, r reading) error {
+	if err := exactArgs(c, "ID|RUN/SEQ"); err != nil {
+		return err
+	}
+	id, err := resolve(r, c.Args().First())
+	if err != nil {
+		return err
+	}
+	for flag, part := range map[string]string{"raw": "body", "head": "head"} {
+		side := c.String(flag)
+		if side == "" {
+			continue
+		}
+		if side != "request" && side != "response" {
+			return usagef("--%s is request or response, not %q", flag, side)
+		}
+		b, err := r.Bytes(c.Context, id, side, part)
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		_, err = io.Copy(p.Stdout, b)
+		return err
+	}
+	d, err := r.Detail(c.Context, id)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return json.NewEncoder(p.Stdout).Encode(d)
+	}
+	printDetail(p.Stdout, d)
+	return nil
+}

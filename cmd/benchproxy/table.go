@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// column is one column of a table: numbers stand right, words left.
+type column struct {
+	head  string
+	right bool
+	width int // least width; a longer cell of a streamed table is cut, a collected table grows
+}
+
+// table collects rows and prints them aligned.
+type table struct {
+	cols []column
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) print(w io.Writer) {
+	for _, r := range t.rows {
+		for i, c := range r {
+			t.cols[i].width = max(t.cols[i].width, runewidth.StringWidth(c))
+		}
+	}
+	fmt.Fprintln(w, headLine(t.cols))
+	for _, r := range t.rows {
+		fmt.Fprintln(w, rowLine(t.cols, r))
+	}
+}
+
+func headLine(cols []column) string {
+	heads := make([]string, len(cols))
+	for i := range cols {
+		cols[i].width = max(cols[i].width, runewidth.StringWidth(cols[i].head))
+		heads[i] = cols[i].head
+	}
+	return rowLine(cols, heads)
+}
+
+// rowLine lays out one row. Cells that are too wide are cut with an ellipsis, so that a stream of rows stays aligned.
+func rowLine(cols []column, cells []string) string {
+	var b strings.Builder
+	for i, c := range cells {
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		last := i == len(cells)-1
+		if !last || cols[i].right {
+			c = runewidth.Truncate(c, cols[i].width, "…")
+		}
+		switch {
+		case cols[i].right:
+			b.WriteString(runewidth.FillLeft(c, cols[i].width))
+		case last:
+			b.WriteString(c)
+		default:
+			b.WriteString(runewidth.FillRight(c, cols[i].width))
+		}
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// printable replaces what would move a terminal's cursor or recolor it: names come from clients and engines.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '·'
+	}, s)
+}
+
+// exchangeColumns is the layout of every listing of exchanges.
+func exchangeColumns() []column {
+	return []column{
+		{head: "#", right: true, width: 4}, {head: "MODEL", width: 22}, {head: "PROMPT", right: true, width: 6},
+		{head: "OUTPUT", right: true, width: 6}, {head: "TTFT ms", right: true, width: 8}, {head: "PREFILL tok/s", right: true, width: 13},
+		{head: "DECODE tok/s", right: true, width: 12}, {head: "TOTAL ms", right: true, width: 9}, {head: "OUTCOME", width: 18},
+	}
+}
+
+// exchangeCells is one exchange in the layout of exchangeColumns.
+func exchangeCells(s exchange.Summary) []string {
+	name := s.Model
+	if name == "" {
+		name = s.Method + " " + s.Path
+	}
+	return []string{
+		strconv.FormatUint(s.Seq, 10), printable(name), figure(s.Metrics["prompt_tokens"], 0), figure(s.Metrics["completion_tokens"], 0),
+		figure(s.Metrics["ttft_ms"], 1), figure(s.Metrics["prefill_tps"], 1), figure(s.Metrics["decode_tps"], 1),
+		figure(s.Metrics["total_wall_ms"], 1), verdict(s),
+	}
+}
+
+// verdict is the outcome with what makes it special: the status or cause of a failure, the flags of a success.
+func verdict(s exchange.Summary) string {
+	var notes []string
+	if s.Outcome == exchange.OutcomeUpstreamError && s.Status != 0 {
+		notes = append(notes, strconv.Itoa(s.Status))
+	} else if s.Outcome != exchange.OutcomeComplete && s.Cause != nil {
+		notes = append(notes, s.Cause.Code)
+	}
+	notes = append(notes, s.Flags...)
+	if s.State == exchange.StateTruncated {
+		notes = append(notes, "record truncated")
+	}
+	if len(notes) == 0 {
+		return string(s.Outcome)
+	}
+	return printable(fmt.Sprintf("%s (%s)", s.Outcome, strings.Join(notes, ", ")))
+}
+
+// figure is a number for a table: "-" when absent, "~" before an estimate.
+func figure(f exchange.Figure, digits int) string {
+	if !f.Present() {
+		return "-"
+	}
+	s := strconv.FormatFloat(f.Value, 'f', digits, 64)
+	if f.Basis == exchange.BasisEstimated {
+		return "~" + s
+	}
+	return s
+}
+
+// bytesText is a size for people.
+func bytesText(n int64) string {
+	v, unit := float64(n), "B"
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if v < 1024 {
+			break
+		}
+		v, unit = v/1024, u
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, unit)
+}
