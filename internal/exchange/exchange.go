@@ -69,6 +69,7 @@ type Exchange struct {
 	Upstream      string // name of the listener's upstream
 	UpstreamURL   string // origin and path prefix requests were sent to, credentials masked
 	Mode          string // record, proxy, replay, bench, gate
+	Dialect       string // what the user pinned the dialect of every answer to; "" = by path
 	Identity      Identity
 	Request       Request
 	Response      Response
