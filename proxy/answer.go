@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -28,9 +27,8 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight) {
 		return
 	}
 	h := &ctx.Response.Header
-	if err := h.Read(bufio.NewReaderSize(bytes.NewReader(head), max(len(head), 16))); err != nil {
+	if err := readHead(h, head); err != nil {
 		_ = f.fail(fmt.Errorf("%w: response head: %w", errMalformed, err), "header")
-		ctx.Response.Reset()
 		s.refuse(ctx, c, f)
 		return
 	}

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -12,12 +14,20 @@ import (
 	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
-// writeError answers with an error object in the form that OpenAI clients read.
+// writeError answers with an error object in the form that OpenAI clients read. The head is parsed, not set: setting
+// it up afresh would bring back the headers that the library adds by itself.
 func writeError(ctx *fasthttp.RequestCtx, status int, kind, code, message string) {
-	ctx.Response.Reset()
-	ctx.Response.SetStatusCode(status)
-	ctx.Response.Header.SetContentType("application/json")
-	ctx.Response.SetBodyString(`{"error":{"message":` + quote(message) + `,"type":"` + kind + `","code":"` + code + `","param":null}}` + "\n")
+	body := `{"error":{"message":` + quote(message) + `,"type":"` + kind + `","code":"` + code + `","param":null}}` + "\n"
+	ctx.Response.ResetBody()
+	ctx.Response.ImmediateHeaderFlush = false
+	_ = readHead(&ctx.Response.Header, fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		status, fasthttp.StatusMessage(status), len(body)))
+	ctx.Response.SetBodyString(body)
+}
+
+// readHead makes head the head of a response.
+func readHead(h *fasthttp.ResponseHeader, head []byte) error {
+	return h.Read(bufio.NewReaderSize(bytes.NewReader(head), max(len(head), 16)))
 }
 
 // quote is a JSON string. Bytes that are not UTF-8 become replacement characters.

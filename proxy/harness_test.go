@@ -29,7 +29,10 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The HTTP library's pool notices up to ten seconds late that its server has stopped.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}
 
 // patience bounds every wait of the tests: reached only when something is broken.
 const patience = 20 * time.Second

@@ -23,26 +23,31 @@ type hub struct {
 	closed bool
 }
 
-func newHub() (*hub, error) {
-	h := &hub{registry: registry{conns: map[uint64]*clientConn{}}}
-	var err error
-	if h.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("create epoll: %w", err)
-	}
-	if h.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		_ = unix.Close(h.epfd)
-		return nil, fmt.Errorf("create eventfd: %w", err)
-	}
-	ev := unix.EpollEvent{Events: unix.EPOLLIN} // id 0 is no connection's
-	if err := unix.EpollCtl(h.epfd, unix.EPOLL_CTL_ADD, h.wake, &ev); err != nil {
-		_, _ = unix.Close(h.epfd), unix.Close(h.wake)
-		return nil, fmt.Errorf("register eventfd: %w", err)
-	}
-	h.start()
-	return h, nil
+// newHub makes a hub that opens its epoll instance with the first socket: in-memory connections need none.
+func newHub() *hub {
+	return &hub{registry: registry{conns: map[uint64]*clientConn{}}, epfd: -1}
 }
 
-func (h *hub) start() { h.done.Go(h.run) }
+// open makes the epoll instance and starts the watching goroutine; the caller holds ctl.
+func (h *hub) open() error {
+	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("create epoll: %w", err)
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		_ = unix.Close(epfd)
+		return fmt.Errorf("create eventfd: %w", err)
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN} // id 0 is no connection's
+	if err := unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, wake, &ev); err != nil {
+		_, _ = unix.Close(epfd), unix.Close(wake)
+		return fmt.Errorf("register eventfd: %w", err)
+	}
+	h.epfd, h.wake = epfd, wake
+	h.done.Go(h.run)
+	return nil
+}
 
 // run hands out events until Close.
 func (h *hub) run() {
@@ -67,15 +72,15 @@ func (h *hub) run() {
 // watch registers c once for its whole life; false means that it cannot be watched.
 func (h *hub) watch(c *clientConn) bool {
 	ev := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(uint32(c.id)), Pad: int32(uint32(c.id >> 32))}
-	return h.control(c, func(fd int) error { return unix.EpollCtl(h.epfd, unix.EPOLL_CTL_ADD, fd, &ev) }) == nil
+	return h.control(c, unix.EPOLL_CTL_ADD, &ev) == nil
 }
 
 // remove ends the watch; the descriptor must still be open.
 func (h *hub) remove(c *clientConn) {
-	_ = h.control(c, func(fd int) error { return unix.EpollCtl(h.epfd, unix.EPOLL_CTL_DEL, fd, nil) })
+	_ = h.control(c, unix.EPOLL_CTL_DEL, nil)
 }
 
-func (h *hub) control(c *clientConn, f func(fd int) error) error {
+func (h *hub) control(c *clientConn, op int, ev *unix.EpollEvent) error {
 	rc, err := c.Conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return err
@@ -85,11 +90,16 @@ func (h *hub) control(c *clientConn, f func(fd int) error) error {
 	if h.closed {
 		return net.ErrClosed
 	}
-	var ferr error
-	if err := rc.Control(func(fd uintptr) { ferr = f(int(fd)) }); err != nil {
+	if h.epfd < 0 {
+		if err := h.open(); err != nil {
+			return err
+		}
+	}
+	var opErr error
+	if err := rc.Control(func(fd uintptr) { opErr = unix.EpollCtl(h.epfd, op, int(fd), ev) }); err != nil {
 		return err
 	}
-	return ferr
+	return opErr
 }
 
 // Close ends the watching goroutine.
@@ -100,6 +110,9 @@ func (h *hub) Close() error {
 		return nil
 	}
 	h.closed = true
+	if h.epfd < 0 {
+		return nil
+	}
 	var one [8]byte
 	one[0] = 1
 	_, _ = unix.Write(h.wake, one[:])

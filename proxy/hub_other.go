@@ -5,9 +5,7 @@ package proxy
 // hub knows the client connections. Here it cannot watch them: each request reads ahead instead, see readAhead.
 type hub struct{ registry }
 
-func newHub() (*hub, error) {
-	return &hub{registry{conns: map[uint64]*clientConn{}}}, nil
-}
+func newHub() *hub { return &hub{registry{conns: map[uint64]*clientConn{}}} }
 
 func (h *hub) watch(*clientConn) bool { return false }
 

@@ -35,11 +35,7 @@ func NewServer(o ServerOptions) (*Server, error) {
 	if o.Measured == nil {
 		o.Measured = MeasuredPath
 	}
-	h, err := newHub()
-	if err != nil {
-		return nil, fmt.Errorf("watch clients: %w", err)
-	}
-	s := &Server{session: o.Session, up: o.Upstream, opts: o, hub: h, key: sha256.Sum256([]byte(o.Key))}
+	s := &Server{session: o.Session, up: o.Upstream, opts: o, hub: newHub(), key: sha256.Sum256([]byte(o.Key))}
 	s.fast = s.library()
 	return s, nil
 }
