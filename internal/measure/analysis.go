@@ -89,7 +89,8 @@ func (a *Analysis) remarks(s *stream) {
 	a.flag(FlagCodingError, t.CodingError != "")
 	a.flag(FlagRecordTruncated, x.State == exchange.StateTruncated || !x.Response.Body.Whole())
 	complete := a.Outcome == exchange.OutcomeComplete
-	a.flag(FlagUncleanEnd, complete && x.Tunnel == nil && x.End != exchange.EndEOF)
+	proper := x.End == exchange.EndEOF || x.End == exchange.EndClientGone // a client need not wait for what follows the end
+	a.flag(FlagUncleanEnd, complete && x.Tunnel == nil && !proper)
 	a.flag(FlagOutcomeUnverified, complete && hasDialect(x, t) && !t.DialectEnd)
 }
 

@@ -334,11 +334,33 @@ func TestAddedTimeIsPerEvent(t *testing.T) {
 	wantAbsent(t, s.derive(), ReasonNoClientWrite, AddedP50US, WriteStallMS)
 }
 
+func TestValuesThatAreNotFiniteAreAbsent(t *testing.T) {
+	a := &Analysis{Figures: exchange.Figures{}}
+	a.set(DecodeTPS, measured(math.Inf(1), unitTPS))
+	a.set(TPOTMS, measured(math.NaN(), unitMS))
+	wantAbsent(t, a, ReasonZeroWindow, DecodeTPS, TPOTMS)
+}
+
+func TestNothingTookNoTime(t *testing.T) {
+	a := newScript().texts(0, 0, 2).usage(5, 2).derive()
+	wantAbsent(t, a, ReasonZeroWindow, PrefillTPS, DecodeTPS, WallTPS)
+	wantValue(t, a, TTFTMS, 0, msrd)
+}
+
+func TestReasoningOnlyOfACutRecord(t *testing.T) {
+	s := newScript().read(5, wire.KindReasoning)
+	s.x.Response.Body = exchange.Body{Size: 2, Kept: 1}
+	wantAbsent(t, s.derive(), ReasonRecordTruncated, AnswerTTFTMS)
+}
+
 func TestRemarks(t *testing.T) {
 	s := newScript().texts(10, 10, 5).usage(1, 5)
 	s.t.Usage.Partial, s.t.UnterminatedLast, s.t.TruncatedTail, s.t.Coding, s.t.CodingError = true, true, true, "gzip", "early end"
 	s.x.End = exchange.EndReset
 	wantFlags(t, s.derive(), FlagUsagePartial, FlagUnterminatedLast, FlagTruncatedTail, FlagContentCoded, FlagCodingError, FlagUncleanEnd)
+	s = newScript().texts(10, 10, 5).usage(1, 5)
+	s.x.End = exchange.EndClientGone
+	wantFlags(t, s.derive())
 }
 
 func TestEveryMetricIsAlwaysThereWithAKnownReason(t *testing.T) {

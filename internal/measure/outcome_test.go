@@ -117,6 +117,14 @@ func TestCause(t *testing.T) {
 			&exchange.Cause{Side: exchange.SideEngine, Code: "stream_error", Text: "server_error: out of memory"},
 		},
 		{
+			"a message alone", exchange.Exchange{End: exchange.EndEOF, Response: exchange.Response{Status: 200}},
+			wire.Transcript{Error: &wire.Error{Message: "boom"}}, &exchange.Cause{Side: exchange.SideEngine, Code: "stream_error", Text: "boom"},
+		},
+		{
+			"a type alone", exchange.Exchange{End: exchange.EndEOF, Response: exchange.Response{Status: 200}},
+			wire.Transcript{Error: &wire.Error{Type: "overloaded"}}, &exchange.Cause{Side: exchange.SideEngine, Code: "stream_error", Text: "overloaded"},
+		},
+		{
 			"a code is better than nothing", exchange.Exchange{End: exchange.EndEOF, Response: exchange.Response{Status: 200}},
 			wire.Transcript{Error: &wire.Error{Code: "500"}}, &exchange.Cause{Side: exchange.SideEngine, Code: "stream_error", Text: "error 500"},
 		},

@@ -23,7 +23,8 @@ type Run struct {
 	Metrics   []RunMetric              `json:"metrics"`   // in the order of runMetrics, always all of them
 }
 
-// RunMetric is one metric over the exchanges of a run.
+// RunMetric is one metric over the exchanges of a run. Each exchange is one sample, also of the metrics that are
+// percentiles themselves: the median of added_p99_us is that of the exchanges' p99, and its maximum bounds them all.
 type RunMetric struct {
 	Name     string                  `json:"name"`
 	Unit     string                  `json:"unit"`
