@@ -156,6 +156,9 @@ func (f *Flight) send(head []byte) error {
 		_ = f.conn.SetWriteDeadline(t)
 	}
 	parts := net.Buffers{head, first}
+	if len(first) == 0 {
+		parts = parts[:1] // not every connection takes an empty write for nothing
+	}
 	if _, err := parts.WriteTo(f.conn.Conn); err != nil {
 		return err
 	}
