@@ -119,12 +119,7 @@ func TestCapturesHoldPrefillWithinTTFT(t *testing.T) {
 // capture is the named capture of llama-server.
 func capture(tb testing.TB, name string) *exchange.Exchange {
 	tb.Helper()
-	all := wiretest.Captures(tb)
-	i := slices.IndexFunc(all, func(c wiretest.Capture) bool { return c.ID() == "llama-server/"+name })
-	if i < 0 {
-		tb.Fatalf("there is no capture %s", name)
-	}
-	return all[i].Exchange()
+	return wiretest.LoadCapture(tb, "llama-server/"+name).Exchange()
 }
 
 // TestAnalyzeIsPure holds that two readings of one exchange agree and leave it as it was.
