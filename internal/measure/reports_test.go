@@ -106,13 +106,17 @@ func reportCase(t *testing.T, id string) reportcases.Variant {
 	return cases[i].Variants[0]
 }
 
-// TestReadBoundariesChangeNoFigure cuts a read in two, in AX-14 (CR LF) at every place: the same figures.
+// TestReadBoundariesChangeNoFigure cuts a read in two: at every seventh place, and wherever a CR and its LF can part.
 func TestReadBoundariesChangeNoFigure(t *testing.T) {
-	for id, step := range map[string]int64{"AX-14": 1, "AX-15": 5, "AX-16": 5, "AX-03": 5} {
+	for _, id := range []string{"AX-03", "AX-14", "AX-15", "AX-16"} {
 		x := reportCase(t, id).Exchange()
+		body := x.Response.Body.Bytes()
 		want := Analyze(x)
-		for at := int64(1); at < x.Response.Body.Size; at += step {
-			got := Analyze(reportcases.Recut(x, at))
+		for at := 1; at < len(body); at++ {
+			if at%7 != 0 && body[at-1] != '\r' {
+				continue
+			}
+			got := Analyze(reportcases.Recut(x, int64(at)))
 			if diff := cmp.Diff(want.Figures, got.Figures); diff != "" || got.Outcome != want.Outcome {
 				t.Fatalf("%s cut at %d: outcome %s (-whole +cut):\n%s", id, at, got.Outcome, diff)
 			}
