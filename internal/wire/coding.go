@@ -21,7 +21,7 @@ const (
 	maxZstdWindow = 32 << 20
 )
 
-var errDecodedTooLarge = errors.New("decoded body is larger than 64 MiB")
+var errDecodedTooLarge = errors.New("decoded body is larger than the limit of 64 MiB")
 
 // codedBody gathers a body under a content coding, and which read brought which of its bytes.
 type codedBody struct {
@@ -30,6 +30,7 @@ type codedBody struct {
 	data    []byte
 	cuts    []cut
 	pos     int // next byte to decode
+	limit   int // most bytes that may come out
 	at      int // index in cuts of the read that brought it
 }
 
@@ -38,7 +39,7 @@ type cut struct{ end, read int }
 
 // newCodedBody is nil for a body without content coding.
 func newCodedBody(header string) *codedBody {
-	c := &codedBody{}
+	c := &codedBody{limit: maxDecoded}
 	for s := range strings.SplitSeq(header, ",") {
 		if s = strings.ToLower(strings.TrimSpace(s)); s != "" && s != "identity" {
 			c.codings = append(c.codings, s)
@@ -93,7 +94,7 @@ func (c *codedBody) decode(feed func(b []byte, read int)) error {
 	buf := make([]byte, 32<<10)
 	for total := 0; ; {
 		n, err := r.Read(buf)
-		if total += n; total > maxDecoded {
+		if total += n; total > c.limit {
 			return errDecodedTooLarge
 		}
 		feed(buf[:n], c.cuts[c.at].read)
@@ -128,12 +129,19 @@ func open(coding string, r io.Reader) (io.Reader, error) {
 	case "deflate":
 		return openDeflate(r)
 	case "br":
-		return brotli.NewReader(r), nil
+		return brotli.NewReader(byByte{r}), nil
 	case "zstd":
 		return openZstd(r)
 	}
 	return nil, errors.New("unknown content coding")
 }
+
+// byByte hands out one byte at a time. The brotli decoder drops output it has when it meets an error in the same input,
+// so what comes out of a damaged body would depend on how the body was cut.
+type byByte struct{ r io.Reader }
+
+// Read implements io.Reader.
+func (o byByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(len(b), 1)]) }
 
 // openDeflate reads what the standard calls deflate, zlib, and what some servers send under its name, bare deflate.
 func openDeflate(r io.Reader) (io.Reader, error) {
