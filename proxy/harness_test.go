@@ -354,7 +354,7 @@ func (c *raw) ok(status int) string {
 	c.t.Helper()
 	resp, body, err := c.answer("POST")
 	if err != nil || resp.StatusCode != status {
-		c.t.Fatalf("response %d %q, %v; want status %d", resp.StatusCode, body, err, status)
+		c.t.Fatalf("response %d %.300q, %v; want status %d", resp.StatusCode, body, err, status)
 	}
 	return body
 }

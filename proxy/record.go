@@ -37,13 +37,14 @@ type record struct {
 
 	maxBody  int64
 	maxReads int
+	request  int64 // bytes of the request body, held as long
 	s        *Session
 }
 
 func (r *record) init(s *Session, requestBytes int) {
-	r.s, r.maxBody, r.maxReads = s, s.opts.MaxBody, s.opts.MaxReads
+	r.s, r.maxBody, r.maxReads, r.request = s, s.opts.MaxBody, s.opts.MaxReads, int64(requestBytes)
 	r.log.Store(new(exchange.Log[byte]))
-	r.reserve(int64(requestBytes) + quantum)
+	r.reserve(r.request + quantum)
 }
 
 // addBody appends the body bytes of one read. Its work is bounded: one copy, and one hash past hashFrom.
@@ -72,13 +73,13 @@ func (r *record) addRead(rd exchange.Read) {
 		return
 	}
 	r.reads.Append(rd)
-	if need := r.held(); need > r.reserved.Load() {
-		r.reserve(quantum)
+	if short := r.held() - r.reserved.Load(); short > 0 {
+		r.reserve(short + quantum)
 	}
 }
 
 func (r *record) held() int64 {
-	return int64(r.log.Load().Len()) + int64(r.reads.Len())*readBytes
+	return r.request + int64(r.log.Load().Len()) + int64(r.reads.Len())*readBytes
 }
 
 // startHash hashes what is kept so far and data, which is not appended yet.
