@@ -183,6 +183,11 @@ func sniff(contentType string, b []byte) (f Framing, known bool) {
 	if len(b) == 0 {
 		return declared, false
 	}
+	return sniffText(declared, b)
+}
+
+// sniffText chooses the framing from the first bytes that are not white space.
+func sniffText(declared Framing, b []byte) (f Framing, known bool) {
 	switch {
 	case declared == FramingNDJSON && b[0] != ':' && b[0] != 'd' && b[0] != 'e':
 		return FramingNDJSON, true

@@ -10,59 +10,67 @@ import (
 
 // ReadRequest takes the facts from a request body. Garbage gives the zero facts with N = 1; it never fails.
 func ReadRequest(path string, headers []exchange.Header, body []byte) RequestFacts {
-	f := RequestFacts{N: 1}
-	ce, _ := exchange.HeaderValue(headers, "Content-Encoding")
-	body, ok := decodeAll(ce, body)
-	if !ok || len(body) > maxUnchecked && !valid(body) || len(body) > maxValue {
-		return f
+	r := requestReader{facts: RequestFacts{N: 1}}
+	coding, _ := exchange.HeaderValue(headers, "Content-Encoding")
+	body, ok := decodeAll(coding, body)
+	if !ok || len(body) > maxValue || len(body) > maxUnchecked && !valid(body) {
+		return r.facts
 	}
 	var p fastjson.Parser
 	v, err := p.ParseBytes(body)
 	if err != nil || v.Type() != fastjson.TypeObject {
-		return f
+		return r.facts
 	}
-	f.JSON = true
-	f.Stream = DialectOf(path) == DialectOllama // streams unless told not to
-	var limits [len(limitKeys)]count
-	v.GetObject().Visit(func(key []byte, v *fastjson.Value) {
-		switch k := string(key); k {
-		case "model":
-			f.Model = string(text(v))
-		case "stream":
-			if present(v) {
-				f.Stream = v.Type() == fastjson.TypeTrue
-			}
-		case "n":
-			if n := countOf(v); n.ok && n.n > 0 {
-				f.N = n.n
-			}
-		case "echo":
-			f.Echo = v.Type() == fastjson.TypeTrue
-		case "stream_options":
-			f.IncludeUsage = isTrue(v.Get("include_usage"))
-		case "options":
-			readLimit(&limits, "num_predict", v.Get("num_predict"))
-		default:
-			readLimit(&limits, k, v)
-		}
-	})
-	for _, l := range limits {
+	r.facts.JSON = true
+	r.facts.Stream = DialectOf(path) == DialectOllama // streams unless told not to
+	v.GetObject().Visit(r.field)
+	for _, l := range r.limits {
 		if l.ok {
-			f.MaxTokens = l.ptr()
+			r.facts.MaxTokens = l.ptr()
 			break
 		}
 	}
-	return f
+	return r.facts
+}
+
+// requestReader gathers the facts of one request.
+type requestReader struct {
+	facts  RequestFacts
+	limits [len(limitKeys)]count
+}
+
+// field reads one top-level field.
+func (r *requestReader) field(key []byte, v *fastjson.Value) {
+	switch k := string(key); k {
+	case "model":
+		r.facts.Model = string(text(v))
+	case "stream":
+		if present(v) {
+			r.facts.Stream = isTrue(v)
+		}
+	case "n":
+		if n := countOf(v); n.n > 0 {
+			r.facts.N = n.n
+		}
+	case "echo":
+		r.facts.Echo = isTrue(v)
+	case "stream_options":
+		r.facts.IncludeUsage = isTrue(v.Get("include_usage"))
+	case "options": // Ollama
+		r.limit("num_predict", v.Get("num_predict"))
+	default:
+		r.limit(k, v)
+	}
 }
 
 // limitKeys are the names of the output limit, the one that wins first.
 var limitKeys = [...]string{"max_completion_tokens", "max_tokens", "max_output_tokens", "num_predict", "n_predict"}
 
-// readLimit keeps an output limit; negative ones mean "none".
-func readLimit(limits *[len(limitKeys)]count, key string, v *fastjson.Value) {
+// limit keeps an output limit; negative ones mean "none".
+func (r *requestReader) limit(key string, v *fastjson.Value) {
 	for i, k := range limitKeys {
 		if k == key {
-			limits[i] = countOf(v)
+			r.limits[i] = countOf(v)
 		}
 	}
 }

@@ -44,7 +44,7 @@ const KindAnswer = KindText | KindRefusal | KindTool
 type Event struct {
 	Read    int   // index in Timeline.Reads of the read that completed its dispatching line
 	Start   int64 // first byte of the event in the decoded body
-	End     int64 // one past the last byte of its dispatching line
+	End     int64 // one past its last byte; an SSE event ends with the first LF or CR of its blank line
 	Kinds   Kind  // generated content it adds; 0 = none
 	Tokens  int   // tokens it brought, counted by token ids or log-probability entries; -1 when the wire does not say
 	Running int64 // completion tokens of the running usage it carries; -1 when it carries none

@@ -128,10 +128,15 @@ func Captures(tb testing.TB) []Capture {
 // LoadCapture is one capture by its ID, such as "llama-server/chat-stream-200".
 func LoadCapture(tb testing.TB, id string) Capture {
 	tb.Helper()
-	for _, c := range Captures(tb) {
-		if c.ID() == id {
-			return c
+	for _, r := range captureRows(tb) {
+		if r.server+"/"+r.name != id {
+			continue
 		}
+		c, err := loadCapture(tb, r)
+		if err != nil {
+			tb.Fatalf("load capture %s: %v", id, err)
+		}
+		return c
 	}
 	tb.Fatalf("there is no capture %s", id)
 	return Capture{}
