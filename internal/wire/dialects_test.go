@@ -45,6 +45,18 @@ func TestDialectOf(t *testing.T) {
 	}
 }
 
+func TestDialectCanBePinned(t *testing.T) {
+	if d := cmp.Diff([]Dialect{DialectChat, DialectCompletions, DialectOllama}, Dialects()); d != "" {
+		t.Errorf("dialects (-want +got):\n%s", d)
+	}
+	for dialect, want := range map[Dialect]Dialect{DialectNone: DialectCompletions, DialectChat: DialectChat, "unheard of": DialectCompletions} {
+		tr := sayAt(Info{Path: "/v1/completions", ContentType: "text/event-stream", Dialect: dialect}, stream(finishChunk))
+		if tr.Dialect != want {
+			t.Errorf("pinned to %q, dialect %q, want %q", dialect, tr.Dialect, want)
+		}
+	}
+}
+
 // stream is an event stream with one JSON value an event.
 func stream(events ...string) string {
 	var b strings.Builder

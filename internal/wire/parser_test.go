@@ -279,3 +279,42 @@ func TestDeepNestingIsGarbageNotTrouble(t *testing.T) {
 		t.Error("an open value is not truncated")
 	}
 }
+
+// TestBrokenFields covers fields cut short, of the wrong type or out of range: each is absent, none is trouble.
+func TestBrokenFields(t *testing.T) {
+	var got []string
+	for _, s := range []string{`{"a":1,"b":[1,{"c":"]"}],"d":"x\"}","e":-1.5e3}`, `{}`, ` { "a" : 1 } `, `{"a"`, `{"a":`, `{"a":}`, `{"a":1 "b":2}`, `{"a\`, `{"a":[1`, `{1:2}`, `[1]`, ``, `{`, `{"a":1]`} {
+		var fields []string
+		eachField([]byte(s), func(k, v []byte) { fields = append(fields, string(k)+"="+string(v)) })
+		got = append(got, strings.Join(fields, " "))
+	}
+	want := []string{`a=1 b=[1,{"c":"]"}] d="x\"}" e=-1.5e3`, "", "a=1", "", "", "", "a=1", "", "a=[1", "", "", "", "", "a=1"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("fields (-want +got):\n%s", d)
+	}
+
+	tr := say(stream(
+		`{"choices":[{"delta":{"content":[{"type":"refusal","refusal":"no"},{"type":"thinking","thinking":"hm"},{"type":"thinking","thinking":null},7]}}]}`,
+		`{"choices":[],"timings":7,"metrics":{"queue_time_ms":1e999,"tokens_per_second":"Indeterminate"},"telemetry":{"device":3}}`,
+		`{"choices":[],"usage":{"input_tokens":2,"output_tokens":3,"input_tokens_details":{"cached_tokens":1},"cache_read_input_tokens":9}}`,
+	))
+	if c := tr.Choice0(); c.Refusal != "no" || c.Reasoning != "hm" || c.Text != "" {
+		t.Errorf("parts: %+v", c)
+	}
+	if tr.Timings != nil || tr.ParseErrors != 0 || *tr.Usage.Prompt != 2 || *tr.Usage.Cached != 1 {
+		t.Errorf("timings %+v, %d parse errors, usage %+v", tr.Timings, tr.ParseErrors, tr.Usage)
+	}
+
+	lines := sayAt(Info{Path: "/api/chat", ContentType: "application/x-ndjson"}, "7\n{\"prompt_cache_hit_tokens\":1,\"prompt_eval_count\":2}\n{\"message\":3}")
+	if len(lines.Events) != 3 || *lines.Usage.Cached != 1 || !lines.Usage.Partial || lines.ParseErrors != 0 {
+		t.Errorf("%+v", lines)
+	}
+}
+
+// TestQuietBlockAddsNoToolCall holds that an undispatched block adds no content of any kind.
+func TestQuietBlockAddsNoToolCall(t *testing.T) {
+	tr := finishChat("data: "+delta(`{"tool_calls":[{"id":"a","function":{"name":"f"}}],"refusal":"r","reasoning":"t"}`), true)
+	if c := tr.Choice0(); !tr.UnterminatedLast || len(c.ToolCalls) != 0 || c.Refusal != "" || c.Reasoning != "" {
+		t.Errorf("%+v", c)
+	}
+}
