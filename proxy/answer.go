@@ -17,6 +17,7 @@ import (
 // answer passes the response head on and arranges for the body.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight) {
 	if f.response.Status == 101 {
+		c.disarm() // in a tunnel one side may finish before the other
 		s.hijack(ctx, c, f, newTunnel(f).run)
 		return
 	}
@@ -187,9 +188,7 @@ func (f *Flight) untilClose(nc net.Conn, c *clientConn, head []byte) {
 // hijack takes the connection from the library and runs fn with it, in a goroutine of the library's, without any
 // response of its own. Whatever happens the exchange is sealed.
 func (s *Server) hijack(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight, fn func(net.Conn)) {
-	s.hijacked.Add(1)
 	c.owe(func() { // the library closed the connection without calling us
-		defer s.hijacked.Done()
 		c.disarm()
 		f.Seal()
 	})
@@ -198,7 +197,6 @@ func (s *Server) hijack(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight, fn f
 		if !c.unowe() {
 			return
 		}
-		defer s.hijacked.Done()
 		defer func() {
 			if p := recover(); p != nil {
 				f.panicked(p)

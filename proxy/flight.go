@@ -19,7 +19,6 @@ import (
 type Flight struct {
 	s    *Session
 	up   *Upstream
-	srv  *Server // nil for Do
 	call Call
 	id   exchange.ID
 	seq  uint64
@@ -64,13 +63,6 @@ func (s *Session) open(u *Upstream, c Call, origin clock.Origin) *Flight {
 	f.rec.init(s, len(c.Body))
 	s.add(f)
 	return f
-}
-
-// setServer names the server whose Shutdown ends the exchange.
-func (f *Flight) setServer(s *Server) {
-	f.s.mu.Lock()
-	f.srv = s
-	f.s.mu.Unlock()
 }
 
 // Cancel ends the exchange from outside: the engine's connection is closed now, whatever it waits for. The first

@@ -35,10 +35,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			"running exchanges hold all the memory this proxy may use; try again later")
 		return
 	}
-	call.consumed = consumed
+	call.consumed, call.server = consumed, s
 	f := s.session.open(s.up, call, began)
 	defer s.survive(ctx, c, f)
-	f.setServer(s)
 	f.call.identity = s.opts.Measured(call.Target)
 	c.arm(f.clientGone)
 	if err := f.Begin(context.Background()); err != nil {

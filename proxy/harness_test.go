@@ -74,6 +74,7 @@ type engine struct {
 	net.Listener
 	script func(p *peer, a asked) (keep bool)
 	closed chan time.Time // waitClosed
+	step   chan struct{}  // for scripts that wait for the client
 
 	open   atomic.Int64 // connections
 	served atomic.Int64 // requests that were read whole
@@ -91,7 +92,7 @@ func newEngine(t testing.TB, script func(p *peer, a asked) bool) *engine {
 
 func newEngineOn(t testing.TB, ln net.Listener, script func(p *peer, a asked) bool) *engine {
 	t.Helper()
-	e := &engine{Listener: ln, script: script, closed: make(chan time.Time, 4096), conns: map[net.Conn]bool{}}
+	e := &engine{Listener: ln, script: script, closed: make(chan time.Time, 4096), step: make(chan struct{}), conns: map[net.Conn]bool{}}
 	e.done.Go(e.accept)
 	t.Cleanup(e.stop)
 	return e

@@ -22,8 +22,9 @@ type Call struct {
 	Wave   string           // requests sent together
 	Origin *exchange.Origin // what it repeats
 
-	identity bool   // ask for an answer without content coding
-	consumed string // lower-case name of the header whose credential was for the proxy
+	server   *Server // it came through; nil for Do
+	identity bool    // ask for an answer without content coding
+	consumed string  // lower-case name of the header whose credential was for the proxy
 	trailers []string
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -23,8 +22,7 @@ type Server struct {
 	key      [sha256.Size]byte // of the client key: compared in constant time whatever the lengths
 	fast     *fasthttp.Server
 	hub      *hub
-	hijacked sync.WaitGroup // connections that left the HTTP library
-	fallback bool           // tests: watch clients as where there is no hub
+	fallback bool // tests: watch clients as where there is no hub
 }
 
 // NewServer makes a server; Serve starts it.
@@ -125,22 +123,22 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.hub.Close())
 }
 
-// drain waits until no connection is served.
+// drain waits until no connection is served and every exchange is sealed. The library stops waiting for good when it
+// was once told to; the exchanges are what counts.
 func (s *Server) drain(ctx context.Context) error {
 	if err := s.fast.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
 	}
-	done := make(chan struct{})
-	go func() {
-		s.hijacked.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.session.runs(s) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	return nil
 }
 
 // Close is a Shutdown without patience.

@@ -94,7 +94,7 @@ func (s *Session) cancelAll(srv *Server, end exchange.End, cause exchange.Cause)
 	s.mu.Lock()
 	var all []*Flight
 	for f := range s.running {
-		if f.srv == srv {
+		if f.call.server == srv {
 			all = append(all, f)
 		}
 	}
@@ -102,6 +102,18 @@ func (s *Session) cancelAll(srv *Server, end exchange.End, cause exchange.Cause)
 	for _, f := range all {
 		f.Cancel(end, cause)
 	}
+}
+
+// runs reports whether an exchange of srv is not sealed yet.
+func (s *Session) runs(srv *Server) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for f := range s.running {
+		if f.call.server == srv {
+			return true
+		}
+	}
+	return false
 }
 
 // refusal is why a request never became an exchange.
