@@ -1,0 +1,174 @@
+package recorder
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// roundTrip codes and decodes a manifest; bodies keep their bytes by hand, for they are not in it.
+func roundTrip(t *testing.T, x *exchange.Exchange) *exchange.Exchange {
+	t.Helper()
+	m, err := decodeManifest(encodeManifest(&manifest{x: x}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.x.Request.Body.Chunks, m.x.Response.Body.Chunks = x.Request.Body.Chunks, x.Response.Body.Chunks
+	return m.x
+}
+
+func TestManifestKeepsEveryField(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		x := &exchange.Exchange{}
+		fill(r, reflect.ValueOf(x).Elem())
+		if d := same(x, roundTrip(t, x)); d != "" {
+			t.Fatal(d)
+		}
+	}
+	for _, x := range []*exchange.Exchange{{}, streamed("{}", "a"), streamed("")} {
+		if d := same(x, roundTrip(t, x)); d != "" {
+			t.Fatal(d)
+		}
+	}
+}
+
+func TestManifestKeepsReferences(t *testing.T) {
+	in := &manifest{x: streamed("{}", "a"), request: blobRef{sum256([]byte("q")), 7}, response: blobRef{sum256([]byte("a")), 1 << 40}, reads: blobRef{sum256([]byte("r")), 9}}
+	out, err := decodeManifest(encodeManifest(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.request != in.request || out.response != in.response || out.reads != in.reads {
+		t.Errorf("references %+v became %+v", in, out)
+	}
+	if len(out.x.Timeline.Reads) != 0 {
+		t.Error("reads that are in a blob are in the manifest too")
+	}
+}
+
+func TestManifestRefusesDamage(t *testing.T) {
+	good := encodeManifest(&manifest{x: streamed(`{"a":1}`, "b", "c")})
+	for n := range good {
+		if _, err := decodeManifest(good[:n]); err == nil {
+			t.Fatalf("the first %d of %d bytes were accepted", n, len(good))
+		}
+	}
+	if _, err := decodeManifest(append(bytes.Clone(good), 0)); err == nil {
+		t.Error("bytes after the end were accepted")
+	}
+	newer := append([]byte{manifestVersion + 1}, good[1:]...)
+	if _, err := decodeManifest(newer); !errors.Is(err, exchange.ErrDamaged) {
+		t.Errorf("a newer version gives %v", err)
+	}
+}
+
+// FuzzManifest holds: what decodes is coded again to something that decodes to the same.
+func FuzzManifest(f *testing.F) {
+	f.Add(encodeManifest(&manifest{x: streamed(`{"a":1}`, "b", "c")}))
+	x := &exchange.Exchange{}
+	fill(rand.New(rand.NewPCG(3, 4)), reflect.ValueOf(x).Elem())
+	f.Add(encodeManifest(&manifest{x: x, reads: blobRef{size: 5}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := decodeManifest(b)
+		if err != nil {
+			return
+		}
+		again, err := decodeManifest(encodeManifest(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(m, again, cmp.AllowUnexported(manifest{}, blobRef{}, exchange.Mark{})); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestChunksKeepBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 30 {
+		var segments [][]byte
+		for range r.IntN(6) {
+			s := make([]byte, r.IntN(chunkSize*2))
+			for i := 0; i < len(s); i += 1000 {
+				s[i] = byte(r.IntN(256))
+			}
+			segments = append(segments, s)
+		}
+		whole := bytes.Join(segments, nil)
+		parts := chunks(segments)
+		if !bytes.Equal(bytes.Join(parts, nil), whole) || len(parts) != chunkCount(int64(len(whole))) {
+			t.Fatalf("%d bytes became %d chunks with other bytes", len(whole), len(parts))
+		}
+		for i, p := range parts {
+			if len(p) > chunkSize || i < len(parts)-1 && len(p) != chunkSize {
+				t.Fatalf("chunk %d of %d has %d bytes", i, len(parts), len(p))
+			}
+		}
+	}
+}
+
+func TestPackUnpack(t *testing.T) {
+	enc, err := newEncoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec, err := newDecoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dec.Close()
+	random := make([]byte, 5000)
+	r := rand.New(rand.NewPCG(7, 8))
+	for i := range random {
+		random[i] = byte(r.IntN(256))
+	}
+	for name, tc := range map[string]struct {
+		in    []byte
+		codec byte
+	}{
+		"empty": {nil, codecRaw}, "one": {[]byte("x"), codecRaw}, "random": {random, codecRaw}, "text": {bytes.Repeat([]byte("text "), 999), codecZstd},
+	} {
+		v := pack(enc, tc.in)
+		if v[0] != tc.codec || len(v) > len(tc.in)+1 {
+			t.Errorf("%s: codec %d, %d bytes of %d", name, v[0], len(v), len(tc.in))
+		}
+		if out, err := unpack(dec, v); err != nil || !bytes.Equal(out, tc.in) {
+			t.Errorf("%s: %d bytes came back, %v", name, len(out), err)
+		}
+	}
+	for _, bad := range [][]byte{nil, {9, 1}, {codecZstd, 1, 2, 3}} {
+		if _, err := unpack(dec, bad); err == nil {
+			t.Errorf("%v was unpacked", bad)
+		}
+	}
+}
+
+func TestKeysRoundTrip(t *testing.T) {
+	loc := location{run: exchange.NewID(day), seq: 1<<63 + 5, id: exchange.NewID(day)}
+	for _, key := range [][]byte{recordKey(loc), summaryKey(loc), takeKey("h1:0123456789abcdef", loc)} {
+		if got, err := parseLocation(key); err != nil || got != loc {
+			t.Errorf("%q: %+v, %v", key, got, err)
+		}
+	}
+	if got, err := parseIndex(loc.id, indexValue(loc)); err != nil || got != loc {
+		t.Errorf("index: %+v, %v", got, err)
+	}
+	for _, bad := range []string{"", "x/short", "x/" + string(loc.run) + "/zz00000000000000/" + string(loc.id)} {
+		if _, err := parseLocation([]byte(bad)); err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+	if _, err := parseIndex(loc.id, []byte("nonsense")); err == nil {
+		t.Error("nonsense is an index entry")
+	}
+	if a, b := recordKey(location{loc.run, 9, loc.id}), recordKey(location{loc.run, 10, loc.id}); bytes.Compare(a, b) >= 0 {
+		t.Error("seq 10 sorts before seq 9")
+	}
+}
