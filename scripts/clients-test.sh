@@ -1,0 +1,35 @@
+#!/bin/sh
+# Runs the official client, unmodified, through `benchproxy record` against `benchproxy sim`, and holds every record to
+# the truth of the scripted engine.
+set -eu
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+tmp=$(mktemp -d)
+pids=""
+cleanup() {
+	for p in $pids; do kill "$p" 2>/dev/null || true; done
+	for p in $pids; do wait "$p" 2>/dev/null || true; done
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+# Proxy and engine run under the race detector. The client does not: its package takes minutes to instrument.
+(cd "$root" && CGO_ENABLED=1 go build -race -o "$tmp/benchproxy-race" ./cmd/benchproxy && CGO_ENABLED=0 go build -o "$tmp/benchproxy" ./cmd/benchproxy)
+(cd "$root/test/clients" && go test -c -o "$tmp/clients.test" .)
+
+"$tmp/benchproxy-race" sim --listen 127.0.0.1:0 --json --set "ttft=50ms; prefill=2000; decode=200; jitter=0.3" >"$tmp/sim.json" 2>"$tmp/sim.log" &
+pids=$!
+url=""
+for _ in $(seq 100); do
+	url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$tmp/sim.json")
+	[ -n "$url" ] && break
+	sleep 0.1
+done
+[ -n "$url" ] || { echo "clients-test: the scripted engine did not start" >&2; cat "$tmp/sim.log" >&2; exit 1; }
+
+mkdir "$tmp/work"
+cd "$tmp/work"
+TEST_BENCHPROXY=$tmp/benchproxy TEST_STORE=$tmp/store TEST_ENGINE=$url \
+	"$tmp/benchproxy-race" record --upstream "$url" --listen 127.0.0.1:0 --admin 127.0.0.1:0 --store "$tmp/store" --run clients \
+	-- "$tmp/clients.test" -test.v -test.timeout 10m
+"$tmp/benchproxy" store check --store "$tmp/store"
