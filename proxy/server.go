@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -23,6 +24,10 @@ type Server struct {
 	fast     *fasthttp.Server
 	hub      *hub
 	fallback bool // tests: watch clients as where there is no hub
+
+	mu       sync.Mutex   // holds the two below
+	listener net.Listener // what Serve was given
+	ended    bool         // Shutdown has begun: a Serve that comes later serves nothing
 }
 
 // NewServer makes a server; Serve starts it.
@@ -91,13 +96,43 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 
 // Serve accepts connections until Shutdown or Close, then returns nil. A server serves one listener, once.
 func (s *Server) Serve(ln net.Listener) error {
+	if !s.begin(ln) {
+		return nil
+	}
 	l := &hubListener{
 		Listener: ln, hub: s.hub, tls: s.opts.TLS, stall: orNone(s.opts.WriteTimeout, DefaultWriteTimeout), fallback: s.fallback,
 	}
-	if err := s.fast.Serve(l); err != nil {
+	if err := s.fast.Serve(l); err != nil && !s.over() {
 		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
 	}
 	return nil
+}
+
+// begin notes the listener, unless the server was ended before it began: the library would then serve for ever.
+func (s *Server) begin(ln net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener = ln
+	if s.ended {
+		_ = ln.Close() // nothing was accepted on it
+	}
+	return !s.ended
+}
+
+// end stops accepting, whether or not the library has taken over the listener yet.
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.listener != nil {
+		_ = s.listener.Close() // it may have failed before
+	}
+}
+
+func (s *Server) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 // cutTime is how long connections that were cut may take to end.
@@ -106,6 +141,7 @@ const cutTime = 5 * time.Second
 // Shutdown stops accepting and waits for running exchanges. When ctx ends first they are cut: their connections are
 // closed on both sides and they are sealed as EndShutdown; the error is then that of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.end()
 	err := s.drain(ctx)
 	if err != nil {
 		s.session.cancelAll(s, exchange.EndShutdown, exchange.Cause{
