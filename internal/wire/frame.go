@@ -131,7 +131,10 @@ func (f *Framer) take(s step) {
 	f.base += int64(s.end)
 }
 
-// finish ends the body.
+// Finish ends the body and reports whether it ended inside an event; whole says that it came to its proper end, which
+// lets a last bare number or word count. The framer must not be fed after.
+func (f *Framer) Finish(whole bool) (truncated bool) { return f.finish(whole).cut }
+
 func (f *Framer) finish(whole bool) tail {
 	if f.framing == FramingNone && f.size > 0 {
 		f.choose(f.buf, true)

@@ -30,8 +30,8 @@ func frame(contentType string, pieces ...[]byte) framed {
 	for i, b := range pieces {
 		f.Feed(b, i)
 	}
-	t := f.finish(true)
-	out.Framing, out.Comments, out.Cut = f.Framing(), f.Comments(), t.cut
+	out.Cut = f.Finish(true)
+	out.Framing, out.Comments = f.Framing(), f.Comments()
 	return out
 }
 
