@@ -200,6 +200,13 @@ type hubListener struct {
 	tls      *tls.Config
 	stall    time.Duration
 	fallback bool
+	once     sync.Once
+}
+
+// Close closes the listener once: the library does it again each time it is told to stop.
+func (l *hubListener) Close() (err error) {
+	l.once.Do(func() { err = l.Listener.Close() })
+	return err
 }
 
 // Accept gives a connection that the hub knows.

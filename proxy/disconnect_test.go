@@ -24,7 +24,6 @@ type when struct {
 	ready chan struct{} // the engine has come to that moment
 	send  func(p *peer)
 	pipe  bool // a second request is pending
-	kind  string
 }
 
 func moments() []when {
@@ -79,14 +78,15 @@ func TestClientGone(t *testing.T) {
 						return false
 					})
 					r := newRig(t, e.url(), func(o *rigOptions) { o.network, o.tls, o.fallback = tr.network, tr.tls, tr.fallback })
-					clientGone(t, r, e, m, how, ready)
+					m.ready = ready
+					clientGone(t, r, e, m, how)
 				})
 			}
 		}
 	}
 }
 
-func clientGone(t *testing.T, r *rig, e *engine, m when, how string, ready chan struct{}) {
+func clientGone(t *testing.T, r *rig, e *engine, m when, how string) {
 	t.Helper()
 	fast := 0
 	for range 3 {
@@ -95,7 +95,7 @@ func clientGone(t *testing.T, r *rig, e *engine, m when, how string, ready chan 
 		if m.pipe {
 			c.post("{}")
 		}
-		<-ready
+		<-m.ready
 		if m.name == "stream" || m.name == "length" {
 			c.head()
 			c.br.ReadByte()
@@ -138,7 +138,7 @@ func TestClientGoneOverTLSUpstream(t *testing.T) {
 		return false
 	})
 	r := newRig(t, "https://"+ln.Addr().String(), func(o *rigOptions) { o.up.TLS = client })
-	clientGone(t, r, e, when{name: "prefill"}, "fin", ready)
+	clientGone(t, r, e, when{name: "prefill", ready: ready}, "fin")
 }
 
 func TestTLSAndUnixUpstreams(t *testing.T) {

@@ -141,20 +141,38 @@ func hasToken(list, token string) bool {
 	return false
 }
 
-// lower folds ASCII only: no other letter may turn into a header name. Names that are lower case already cost nothing.
+// commonNames are header names in lower case, so that folding a usual name makes no new string.
+var commonNames = func() map[string]string {
+	m := map[string]string{}
+	for _, n := range strings.Fields("accept accept-encoding accept-language authorization cache-control connection " +
+		"content-encoding content-length content-type cookie date etag expect host keep-alive openai-organization origin " +
+		"proxy-authorization proxy-connection referer server set-cookie te trailer transfer-encoding upgrade user-agent vary " +
+		"x-accel-buffering x-api-key x-request-id access-control-allow-origin") {
+		m[n] = n
+	}
+	return m
+}()
+
+// lower folds ASCII only: no other letter may turn into a header name.
 func lower(s string) string {
-	for i := range len(s) {
-		if c := s[i]; 'A' <= c && c <= 'Z' {
-			b := []byte(s)
-			for j := i; j < len(b); j++ {
-				if 'A' <= b[j] && b[j] <= 'Z' {
-					b[j] += 'a' - 'A'
-				}
-			}
-			return string(b)
+	var buf [40]byte
+	if len(s) > len(buf) {
+		return string(foldASCII([]byte(s)))
+	}
+	b := foldASCII(buf[:copy(buf[:], s)])
+	if n, ok := commonNames[string(b)]; ok {
+		return n
+	}
+	return string(b)
+}
+
+func foldASCII(b []byte) []byte {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
 		}
 	}
-	return s
+	return b
 }
 
 // nominated are the header names that Connection headers declare to be for one hop only, in lower case.

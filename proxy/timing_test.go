@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,9 +22,10 @@ import (
 type memory struct {
 	conns chan net.Conn
 	done  chan struct{}
+	once  sync.Once
 }
 
-func newMemory() *memory { return &memory{make(chan net.Conn), make(chan struct{})} }
+func newMemory() *memory { return &memory{conns: make(chan net.Conn), done: make(chan struct{})} }
 
 func (m *memory) Dial(ctx context.Context) (net.Conn, error) {
 	a, b := net.Pipe()
@@ -46,7 +48,7 @@ func (m *memory) Accept() (net.Conn, error) {
 	}
 }
 
-func (m *memory) Close() error   { close(m.done); return nil }
+func (m *memory) Close() error   { m.once.Do(func() { close(m.done) }); return nil }
 func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "memory"} }
 
 // inBubble runs a test on a fake clock with an engine in memory. Each instant of it is exact.
