@@ -58,18 +58,24 @@ const (
 	maxValue     = 16 << 20
 )
 
+// jsonParsers are JSON readers with their buffers grown; one that a large event blew up does not come back.
+var jsonParsers fastjson.ParserPool
+
+const maxPooled = 64 << 10
+
 // Parser reads one response body as it comes. It belongs to one goroutine.
 type Parser struct {
 	info   Info
 	lang   *language // nil for a path without dialect
 	framer *Framer
-	coded  *codedBody // nil for a body without content coding
-	json   fastjson.Parser
+	coded  *codedBody       // nil for a body without content coding
+	json   *fastjson.Parser // nil until the first event
 	answer answer
 
 	events      []Event
 	parseErrors int
 	oversized   int
+	largest     int // bytes of the largest event that was taken apart
 
 	finished     bool
 	tail         tail
@@ -108,6 +114,10 @@ func (p *Parser) Finish(whole bool) *Transcript {
 		p.takeUndispatched(rest)
 	}
 	p.finished = true
+	if p.json != nil && p.largest <= maxPooled { // nothing of a Transcript points into it
+		jsonParsers.Put(p.json)
+		p.json = nil
+	}
 	return p.Snapshot()
 }
 
@@ -152,6 +162,10 @@ func (p *Parser) readValue(name, data []byte) {
 		p.oversized++
 		return
 	}
+	if p.json == nil {
+		p.json = jsonParsers.Get()
+	}
+	p.largest = max(p.largest, len(data))
 	v, err := p.json.ParseBytes(data)
 	if err != nil {
 		p.garbage(named, data)

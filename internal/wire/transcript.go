@@ -46,9 +46,9 @@ type Event struct {
 	Start   int64 // first byte of the event in the decoded body
 	End     int64 // one past its last byte; an SSE event ends with the first LF or CR of its blank line
 	Kinds   Kind  // generated content it adds; 0 = none
+	Done    bool  // the [DONE] marker
 	Tokens  int   // tokens it brought, counted by token ids or log-probability entries; -1 when the wire does not say
 	Running int64 // completion tokens of the running usage it carries; -1 when it carries none
-	Done    bool  // the [DONE] marker
 }
 
 // Usage is the last non-null usage of the answer, normalised: prompt includes cached, completion includes reasoning.
