@@ -8,11 +8,10 @@ import (
 // bodyCounter counts the body bytes in the wire bytes of one response as they go by. Bytes that follow no rule count
 // as body, since a client that stops at them has seen them as such or not at all.
 type bodyCounter struct {
-	state   countState
-	line    []byte // the unfinished head or size line
-	left    int    // of the running chunk
-	chunked bool
-	total   int
+	state countState
+	line  []byte // the unfinished head or size line
+	left  int    // of the running chunk
+	total int
 }
 
 type countState uint8

@@ -57,7 +57,8 @@ func (c *conn) proceed() error {
 // refuse ends the connection when reading a request stopped, with a 400 for what is no request.
 func (c *conn) refuse(err error) {
 	if errors.Is(err, errMalformed) {
-		c.nc.Write(plainResponse(errorScript(400, "invalid_request_error", err.Error()), true))
+		// The connection ends here, whether the client takes the answer or not.
+		_, _ = c.nc.Write(plainResponse(errorScript(400, "invalid_request_error", err.Error()), true))
 		c.close("server", err)
 		return
 	}
@@ -104,7 +105,7 @@ func (c *conn) cut(reset bool) {
 		raw = t.NetConn()
 	}
 	if t, ok := raw.(*net.TCPConn); ok && reset {
-		t.SetLinger(0)
+		_ = t.SetLinger(0) // fails on a closed socket only
 	}
 	c.once.Do(func() {
 		raw.Close()
@@ -141,7 +142,8 @@ func (w *watch) read() {
 
 // Close stops reading ahead; what was read stays in the buffer.
 func (w *watch) Close() {
-	w.c.nc.SetReadDeadline(time.Unix(1, 0))
+	// A deadline cannot be set on a closed connection, whose read has ended anyway.
+	_ = w.c.nc.SetReadDeadline(time.Unix(1, 0))
 	<-w.done
-	w.c.nc.SetReadDeadline(time.Time{})
+	_ = w.c.nc.SetReadDeadline(time.Time{})
 }

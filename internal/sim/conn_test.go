@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -154,7 +155,7 @@ func TestClientGone(t *testing.T) {
 	for phase, options := range map[string]string{"prefill": "ttft=1h", "stream": "decode=0.0001", "plain": "ttft=1h"} {
 		for how, leave := range map[string]func(*net.TCPConn) error{
 			"FIN":        func(c *net.TCPConn) error { return c.Close() },
-			"RST":        func(c *net.TCPConn) error { c.SetLinger(0); return c.Close() },
+			"RST":        func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },
 			"half-close": func(c *net.TCPConn) error { return c.CloseWrite() },
 		} {
 			t.Run(phase+"/"+how, func(t *testing.T) {
@@ -202,7 +203,7 @@ func TestGoneWhileWaitingForSlot(t *testing.T) {
 	if r := truth.Requests[1]; r.Ended != EndedGone || r.Slot != 0 || len(r.Writes) != 0 {
 		t.Errorf("%+v", r)
 	}
-	s.Close() // cuts off the holder
+	shut(t, s) // cuts off the holder
 	if r := s.Records()[0]; r.Ended != EndedClose {
 		t.Errorf("%+v", r)
 	}
@@ -262,7 +263,7 @@ func TestOverTLSAndUnix(t *testing.T) {
 		}
 		c.Close()
 	}
-	s.Close()
+	shut(t, s)
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
@@ -312,7 +313,9 @@ func TestRunEndsWithContext(t *testing.T) {
 
 func TestServeTellsWhyAcceptFailed(t *testing.T) {
 	ln := NewPipeListener()
-	ln.Close()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
 	s := New(Config{})
 	if err := s.Serve(ln); err == nil || !strings.Contains(err.Error(), "accept connection pipe") {
 		t.Errorf("Serve: %v", err)

@@ -138,7 +138,7 @@ func TestCrashTakesTheServerDown(t *testing.T) {
 	if _, err := net.Dial("tcp", ln.Addr().String()); err == nil {
 		t.Error("the port still answers")
 	}
-	s.Close()
+	shut(t, s)
 	if err := s.Serve(ln); err != ErrCrashed {
 		t.Errorf("Serve after the crash: %v", err)
 	}

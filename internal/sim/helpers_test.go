@@ -38,12 +38,19 @@ func serveOn(t *testing.T, cfg Config, ln net.Listener) *Server {
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ln) }()
 	t.Cleanup(func() {
-		s.Close()
+		shut(t, s)
 		if err := <-done; err != nil && !errors.Is(err, ErrCrashed) {
 			t.Errorf("Serve: %v", err)
 		}
 	})
 	return s
+}
+
+func shut(t *testing.T, s *Server) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func dial(t *testing.T, addr string) net.Conn {

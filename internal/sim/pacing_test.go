@@ -169,7 +169,7 @@ func TestSlotsQueueInOrder(t *testing.T) {
 			if _, err := io.WriteString(c, chat()); err != nil {
 				t.Fatal(err)
 			}
-			go io.Copy(io.Discard, c)
+			go func() { _, _ = io.Copy(io.Discard, c) }() // ends when the connection is closed
 			synctest.Wait()
 		}
 		var slots, first []time.Duration
