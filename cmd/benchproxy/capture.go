@@ -63,25 +63,29 @@ type capture struct {
 }
 
 // startCapture opens listeners and store and begins to serve. On an error nothing is left open.
-func startCapture(e env, s captureSettings) (c *capture, err error) {
-	c = &capture{s: s, env: e, failed: make(chan error, len(s.upstreams)+1)}
-	defer func() {
-		if err != nil {
+func startCapture(e env, s captureSettings) (*capture, error) {
+	c := &capture{s: s, env: e, failed: make(chan error, len(s.upstreams)+1)}
+	for _, step := range []func() error{c.openUpstreams, c.listen, c.openStore, c.openServers} {
+		if err := step(); err != nil {
 			c.abandon()
+			return nil, err
 		}
-	}()
-	if err := c.listen(); err != nil {
-		return nil, err
-	}
-	if err := c.openStore(); err != nil {
-		return nil, err
-	}
-	c.openSession()
-	if err := c.openServers(); err != nil {
-		return nil, err
 	}
 	c.serve()
 	return c, nil
+}
+
+func (c *capture) openUpstreams() error {
+	for _, u := range c.s.upstreams {
+		o := c.s.upstream
+		o.Name, o.URL = u.name, u.url
+		up, err := proxy.NewUpstream(o)
+		if err != nil {
+			return fmt.Errorf("%w: --upstream %s: %w", exchange.ErrUsage, redact.URL(u.url), err)
+		}
+		c.ups = append(c.ups, up)
+	}
+	return nil
 }
 
 func (c *capture) listen() error {
@@ -135,22 +139,12 @@ func (c *capture) openStore() error {
 // derive makes the row of an exchange.
 func derive(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) }
 
-func (c *capture) openSession() {
+func (c *capture) openServers() error {
 	o := c.s.session
 	o.Run, o.Mode, o.Harness = c.s.run.ID, c.s.run.Mode, version()
 	c.session = proxy.NewSession(o)
 	c.watch = newWatch(c.session)
-}
-
-func (c *capture) openServers() error {
-	for _, u := range c.s.upstreams {
-		o := c.s.upstream
-		o.Name, o.URL = u.name, u.url
-		up, err := proxy.NewUpstream(o)
-		if err != nil {
-			return err
-		}
-		c.ups = append(c.ups, up)
+	for _, up := range c.ups {
 		so := c.s.server
 		so.Session, so.Upstream = c.session, up
 		srv, err := proxy.NewServer(so)
@@ -318,8 +312,8 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	if s.server.Key, err = p.secret(c, "api-key-file", "BENCHPROXY_API_KEY"); err != nil {
 		return s, err
 	}
-	if !loopback(s.listen) && s.server.Key == "" && !c.Bool("insecure") {
-		return s, usagef("%s can be reached from other machines; require a key with --api-key-file, or say --insecure", s.listen)
+	if err := proxy.CheckBind(s.listen, s.server.Key, c.Bool("insecure")); err != nil {
+		return s, err
 	}
 	if s.admin != adminOff && !loopback(s.admin) && !c.Bool("insecure") {
 		return s, usagef("the admin listener %s would show recordings to other machines; keep it on loopback, or say --insecure", s.admin)

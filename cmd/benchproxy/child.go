@@ -31,9 +31,6 @@ type child struct {
 
 // startChild starts argv with the environment of e and vars over it. The standard streams are ours.
 func startChild(e env, argv, vars []string) (*child, error) {
-	if len(argv) == 0 {
-		return nil, usagef("there is no command after \"--\"")
-	}
 	c := &child{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan error, 1)}
 	c.cmd.Env = append(e.Environ(), vars...)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = e.Stdin, e.Stdout, e.Stderr

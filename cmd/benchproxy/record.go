@@ -48,6 +48,9 @@ func (p *program) recordSettings(c *cli.Context) (captureSettings, error) {
 	if err != nil {
 		return s, err
 	}
+	if p.rest != nil && len(p.rest) == 0 {
+		return s, usagef("there is no command after \"--\"")
+	}
 	if exchange.ValidID(s.run.Name) {
 		return s, usagef("--run %q has the form of an id; choose another name", s.run.Name)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,31 +107,34 @@ func (p *program) storeCommand() *cli.Command {
 				Description: "RUN is an id or a name, and then the newest run of that name. With --json there is one line per exchange, of all\n" +
 					"runs when none is named; --runs lists runs instead.",
 				Flags:  []cli.Flag{storeFlag(), jsonFlag(), &cli.BoolFlag{Name: "runs", Usage: "with --json: one line per run"}},
-				Action: p.withReading(p.storeLs),
+				Action: p.withReading(0, 1, p.storeLs),
 			},
 			{
 				Name: "show", Usage: "show one exchange", ArgsUsage: "ID|RUN/SEQ",
 				Flags: []cli.Flag{storeFlag(), jsonFlag(),
 					&cli.StringFlag{Name: "raw", Usage: "write the exact body bytes of `SIDE`: request or response"},
 					&cli.StringFlag{Name: "head", Usage: "write the stored head of `SIDE`: request or response; credentials are masked"}},
-				Action: p.withReading(p.storeShow),
+				Action: p.withReading(1, 1, p.storeShow),
 			},
 			{
 				Name: "check", Usage: "verify every index entry, digest, stamp and size",
-				Flags: []cli.Flag{storeFlag(), jsonFlag()}, Action: p.withReading(p.storeCheck),
+				Flags: []cli.Flag{storeFlag(), jsonFlag()}, Action: p.withReading(0, 0, p.storeCheck),
 			},
 			{
 				Name: "stats", Usage: "say what uses the space",
-				Flags: []cli.Flag{storeFlag(), jsonFlag()}, Action: p.withReading(p.storeStats),
+				Flags: []cli.Flag{storeFlag(), jsonFlag()}, Action: p.withReading(0, 0, p.storeStats),
 			},
 			p.pruneCommand(),
 		},
 	}
 }
 
-// withReading opens and closes the store around an action.
-func (p *program) withReading(action func(*cli.Context, reading) error) cli.ActionFunc {
+// withReading opens and closes the store around an action that takes from least to most arguments.
+func (p *program) withReading(least, most int, action func(*cli.Context, reading) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
+		if n := c.Args().Len(); n < least || n > most {
+			return usagef("%s takes %s, got %d arguments", c.Command.FullName(), cmp.Or(c.Command.ArgsUsage, "no arguments"), n)
+		}
 		r, err := p.openReading(c)
 		if err != nil {
 			return err
@@ -142,8 +146,6 @@ func (p *program) withReading(action func(*cli.Context, reading) error) cli.Acti
 
 func (p *program) storeLs(c *cli.Context, r reading) error {
 	switch {
-	case c.Args().Len() > 1:
-		return usagef("store ls takes one run, got %d arguments", c.Args().Len())
 	case c.Args().Len() == 1:
 		return p.listRun(c, r, c.Args().First())
 	case c.Bool("json") && !c.Bool("runs"):
@@ -257,9 +259,6 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 func (p *program) storeShow(c *cli.Context, r reading) error {
-	if err := exactArgs(c, "ID|RUN/SEQ"); err != nil {
-		return err
-	}
 	id, err := resolve(r, c.Args().First())
 	if err != nil {
 		return err

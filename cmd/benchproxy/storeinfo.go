@@ -19,9 +19,6 @@ func (p *program) log() *slog.Logger {
 }
 
 func (p *program) storeCheck(c *cli.Context, r reading) error {
-	if err := exactArgs(c); err != nil {
-		return err
-	}
 	raw, err := r.Check(c.Context)
 	if err != nil {
 		return err
@@ -42,9 +39,6 @@ func (p *program) storeCheck(c *cli.Context, r reading) error {
 }
 
 func (p *program) storeStats(c *cli.Context, r reading) error {
-	if err := exactArgs(c); err != nil {
-		return err
-	}
 	raw, err := r.Stats(c.Context)
 	if err != nil {
 		return err
@@ -89,6 +83,9 @@ func (p *program) pruneCommand() *cli.Command {
 }
 
 func (p *program) prune(c *cli.Context) error {
+	if c.Args().Len() == 0 && !c.IsSet("older") && !c.IsSet("keep") {
+		return usagef("nothing says what to remove; name runs, or say --older or --keep")
+	}
 	r, err := p.openReading(c)
 	if err != nil {
 		return err
@@ -105,9 +102,6 @@ func (p *program) prune(c *cli.Context) error {
 			return err
 		}
 		keep.Runs = append(keep.Runs, run.ID)
-	}
-	if len(keep.Runs) == 0 && keep.MaxAge == 0 && keep.MaxBytes == 0 {
-		return usagef("nothing says what to remove; name runs, or say --older or --keep")
 	}
 	report, err := own.Prune(c.Context, keep)
 	if err != nil {

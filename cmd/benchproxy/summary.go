@@ -29,7 +29,9 @@ func printSummary(w io.Writer, run *exchange.Run, rows []exchange.Summary) {
 		return
 	}
 	fmt.Fprintf(w, "outcomes  %s\n\n", outcomesText(sum.Outcomes))
-	printRunMetrics(w, sum)
+	if slices.ContainsFunc(sum.Metrics, func(m measure.RunMetric) bool { return m.Summary.N > 0 }) {
+		printRunMetrics(w, sum)
+	}
 }
 
 // printRunMetrics is the table of a run's figures: one line a metric, with the spread beside the median.
