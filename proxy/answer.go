@@ -15,7 +15,7 @@ import (
 )
 
 // answer passes the response head on and arranges for the body.
-func (s *Server) answer(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight) {
+func (s *Server) answer(ctx *fasthttp.RequestCtx, c *clientConn, f *flight) {
 	if f.response.Status == 101 {
 		c.disarm() // in a tunnel one side may finish before the other
 		s.hijack(ctx, c, f, newTunnel(f).run)
@@ -48,16 +48,16 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight) {
 }
 
 // finishBodyless ends an exchange whose response is its head.
-func (f *Flight) finishBodyless(c *clientConn) {
+func (f *flight) finishBodyless(c *clientConn) {
 	_, _ = f.stream(nil)
 	c.disarm()
 	f.tl.ClientDone = exchange.MarkAt(f.origin.NS())
-	f.Seal()
+	f.seal()
 }
 
 // clientHead is the response head for the client: the engine's lines without what was for one hop only, framed as the
 // body will be sent.
-func clientHead(f *Flight, bodyless bool) []byte {
+func clientHead(f *flight, bodyless bool) []byte {
 	r := &f.response
 	var b bytes.Buffer
 	b.Grow(len(r.Head) + 64)
@@ -87,7 +87,7 @@ func clientHead(f *Flight, bodyless bool) []byte {
 	return b.Bytes()
 }
 
-func (f *Flight) noteClient(kind, name, from, to, reason string) {
+func (f *flight) noteClient(kind, name, from, to, reason string) {
 	f.notes = append(f.notes, exchange.Intervention{
 		Kind: kind, Where: exchange.SideClient, Name: name, From: from, To: to, Reason: reason,
 	})
@@ -98,7 +98,7 @@ func (f *Flight) noteClient(kind, name, from, to, reason string) {
 // It writes to the connection itself. The library's own writer is empty by then, because the head was flushed, and it
 // would hold a body with a length back until its buffer is full.
 type bodyStream struct {
-	f      *Flight
+	f      *flight
 	c      *clientConn
 	w      io.Writer
 	header *fasthttp.ResponseHeader
@@ -134,7 +134,7 @@ func (b *bodyStream) Close() error {
 	if b.f.end == "" {
 		_ = b.f.writeFailed(net.ErrClosed)
 	}
-	b.f.Seal()
+	b.f.seal()
 	return nil
 }
 
@@ -169,7 +169,7 @@ func (b *bodyStream) passTrailers() {
 
 // untilClose serves an HTTP/1.0 client, which knows no chunks: the body ends with the connection. An early end becomes
 // a reset, the only early end there is.
-func (f *Flight) untilClose(nc net.Conn, c *clientConn, head []byte) {
+func (f *flight) untilClose(nc net.Conn, c *clientConn, head []byte) {
 	defer c.disarm()
 	head = bytes.Replace(head, []byte("Transfer-Encoding: chunked\r\n"), []byte("Connection: close\r\n"), 1)
 	f.noteClient("body_reframed", "Transfer-Encoding", "chunked", "close", "http_1_0_client")
@@ -182,15 +182,15 @@ func (f *Flight) untilClose(nc net.Conn, c *clientConn, head []byte) {
 	if err != nil {
 		c.reset()
 	}
-	f.Seal()
+	f.seal()
 }
 
 // hijack takes the connection from the library and runs fn with it, in a goroutine of the library's, without any
 // response of its own. Whatever happens the exchange is sealed.
-func (s *Server) hijack(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight, fn func(net.Conn)) {
+func (s *Server) hijack(ctx *fasthttp.RequestCtx, c *clientConn, f *flight, fn func(net.Conn)) {
 	c.owe(func() { // the library closed the connection without calling us
 		c.disarm()
-		f.Seal()
+		f.seal()
 	})
 	ctx.HijackSetNoResponse(true)
 	ctx.Hijack(func(nc net.Conn) {

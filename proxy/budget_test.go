@@ -78,7 +78,7 @@ func TestReadsCap(t *testing.T) {
 	}
 	defer u.Close()
 	f := s.open(u, Call{Method: "POST", Target: "/"}, clock.Start())
-	if err := f.Begin(t.Context()); err != nil {
+	if err := f.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	conn := f.conn
@@ -86,7 +86,7 @@ func TestReadsCap(t *testing.T) {
 	if _, err := f.stream(ack); err != nil {
 		t.Fatal(err)
 	}
-	x := f.Seal()
+	x := f.seal()
 	if len(x.Timeline.Reads) != 10 || x.State != exchange.StateTruncated || x.Response.Body.Kept != 50 || !x.Response.Body.Whole() {
 		t.Errorf("%d reads, state %s, %d bytes", len(x.Timeline.Reads), x.State, x.Response.Body.Kept)
 	}

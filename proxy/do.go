@@ -20,11 +20,11 @@ var ErrShutdown = errors.New("shutdown")
 // EndClientGone. An error of w ends the exchange as EndClientGone.
 func (s *Session) Do(ctx context.Context, u *Upstream, c Call, w io.Writer) *exchange.Exchange {
 	f := s.open(u, c, clock.Start())
-	defer context.AfterFunc(ctx, func() { f.Cancel(cancelled(ctx)) })()
-	if f.Begin(context.WithoutCancel(ctx)) == nil {
+	defer context.AfterFunc(ctx, func() { f.cancel(cancelled(ctx)) })()
+	if f.begin(context.WithoutCancel(ctx)) == nil {
 		_, _ = f.stream(w) // how it ended is in the record
 	}
-	return f.Seal()
+	return f.seal()
 }
 
 // cancelled says how the end of a caller's context ends its exchange.

@@ -1,8 +1,8 @@
 // Package proxy is the measured path: a reverse proxy in front of one engine, and the client that it and the replay
 // drivers share. It moves bytes, stamps them and seals the record of each exchange; it never looks into a body.
 //
-// A byte's way: Server.handle takes the request, Flight.Begin sends it and reads the response head, Flight.stream
-// (stream.go, the hot path) passes the body on read by read, Flight.Seal closes the record and hands it to the Sink.
+// A byte's way: Server.handle takes the request, flight.begin sends it and reads the response head, flight.stream
+// (stream.go, the hot path) passes the body on read by read, flight.seal closes the record and hands it to the Sink.
 //
 // Invariants:
 //

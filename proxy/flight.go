@@ -14,9 +14,9 @@ import (
 	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
-// Flight is one running exchange with the engine: Begin, then WriteTo, then Seal, all from one goroutine. Cancel may
+// flight is one running exchange with the engine: begin, then stream, then seal, all from one goroutine. cancel may
 // come from any.
-type Flight struct {
+type flight struct {
 	s    *Session
 	up   *Upstream
 	call Call
@@ -40,13 +40,13 @@ type Flight struct {
 	sealed   *exchange.Exchange
 
 	mu    sync.Mutex
-	stop  *stopped           // first Cancel
+	stop  *stopped           // first cancel
 	abort context.CancelFunc // ends a dial
-	live  *engineConn        // connection to close on Cancel; nil when there is none
+	live  *engineConn        // connection to close on cancel; nil when there is none
 	done  bool               // too late to cancel
 }
 
-// stopped is a Cancel: how the exchange ends, and when that was.
+// stopped is a cancel: how the exchange ends, and when that was.
 type stopped struct {
 	end   exchange.End
 	cause exchange.Cause
@@ -54,8 +54,8 @@ type stopped struct {
 }
 
 // open starts the clock of an exchange and enters it among the running ones.
-func (s *Session) open(u *Upstream, c Call, origin clock.Origin) *Flight {
-	f := &Flight{s: s, up: u, call: c, origin: origin}
+func (s *Session) open(u *Upstream, c Call, origin clock.Origin) *flight {
+	f := &flight{s: s, up: u, call: c, origin: origin}
 	f.id, f.seq = exchange.NewID(origin.Wall()), s.seq.Add(1)
 	f.tl.Wall, f.tl.Accepted = origin.Wall(), exchange.MarkAt(0)
 	f.tl.RequestRead = exchange.MarkAt(origin.NS())
@@ -65,9 +65,9 @@ func (s *Session) open(u *Upstream, c Call, origin clock.Origin) *Flight {
 	return f
 }
 
-// Cancel ends the exchange from outside: the engine's connection is closed now, whatever it waits for. The first
-// Cancel counts; after the response is whole it does nothing.
-func (f *Flight) Cancel(end exchange.End, cause exchange.Cause) {
+// cancel ends the exchange from outside: the engine's connection is closed now, whatever it waits for. The first
+// cancel counts; after the response is whole it does nothing.
+func (f *flight) cancel(end exchange.End, cause exchange.Cause) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.done || f.stop != nil {
@@ -82,15 +82,15 @@ func (f *Flight) Cancel(end exchange.End, cause exchange.Cause) {
 	}
 }
 
-// clientGone is the Cancel of a client that left.
-func (f *Flight) clientGone() {
-	f.Cancel(exchange.EndClientGone, exchange.Cause{
+// clientGone is the cancel of a client that left.
+func (f *flight) clientGone() {
+	f.cancel(exchange.EndClientGone, exchange.Cause{
 		Side: exchange.SideClient, Code: "client_gone", Text: "the client closed its connection",
 	})
 }
 
-// Begin sends the request and reads the response head. An error has ended the exchange: only Seal is left to do.
-func (f *Flight) Begin(ctx context.Context) error {
+// begin sends the request and reads the response head. An error has ended the exchange: only seal is left to do.
+func (f *flight) begin(ctx context.Context) error {
 	out := buildHead(f.up, &f.call)
 	f.notes, f.upgrade = out.notes, out.upgrade
 	if err := f.connect(ctx); err != nil {
@@ -108,8 +108,8 @@ func (f *Flight) Begin(ctx context.Context) error {
 	return nil
 }
 
-// connect gets a connection, which Cancel can close from then on.
-func (f *Flight) connect(ctx context.Context) error {
+// connect gets a connection, which cancel can close from then on.
+func (f *flight) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f.mu.Lock()
@@ -139,7 +139,7 @@ func (f *Flight) connect(ctx context.Context) error {
 const sendStep = 256 << 10
 
 // send writes the request: head and the first part of the body in one call.
-func (f *Flight) send(head []byte) error {
+func (f *flight) send(head []byte) error {
 	body := f.call.Body
 	first := body[:min(len(body), sendStep)]
 	stall := rolling{d: f.up.idle}
@@ -170,7 +170,7 @@ func (f *Flight) send(head []byte) error {
 
 // answeredEarly looks for the response of an engine that refused the request before it had read all of it. The
 // connection is not used again.
-func (f *Flight) answeredEarly() bool {
+func (f *flight) answeredEarly() bool {
 	if f.stopped() != nil {
 		return false
 	}
@@ -181,7 +181,7 @@ func (f *Flight) answeredEarly() bool {
 }
 
 // readHead waits for the final response head.
-func (f *Flight) readHead() error {
+func (f *flight) readHead() error {
 	if f.up.header > 0 {
 		_ = f.conn.SetReadDeadline(clock.Now().Add(f.up.header))
 	} else {
@@ -191,7 +191,7 @@ func (f *Flight) readHead() error {
 }
 
 // headBytes reads response heads until the final one. Heads of status 1xx are noted and not passed on.
-func (f *Flight) headBytes() error {
+func (f *flight) headBytes() error {
 	seen := 0
 	for {
 		n := headEnd(f.conn.unread(), seen)
@@ -229,7 +229,7 @@ func (f *Flight) headBytes() error {
 	}
 }
 
-func (f *Flight) takeHead(r exchange.Response) (err error) {
+func (f *flight) takeHead(r exchange.Response) (err error) {
 	r.Informational = f.response.Informational
 	f.response = r
 	f.tl.HeaderRead = exchange.MarkAt(f.headAt)
@@ -246,14 +246,14 @@ func (f *Flight) takeHead(r exchange.Response) (err error) {
 	return nil
 }
 
-func (f *Flight) stopped() *stopped {
+func (f *flight) stopped() *stopped {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.stop
 }
 
 // fail ends the exchange by err, seen while doing what phase says, and gives err back.
-func (f *Flight) fail(err error, phase string) error {
+func (f *flight) fail(err error, phase string) error {
 	if f.end != "" {
 		return err
 	}
@@ -296,7 +296,7 @@ func classify(err error, phase string) (exchange.End, *exchange.Cause) {
 }
 
 // detach parts the exchange from its connection, which is kept for others or closed.
-func (f *Flight) detach(keep bool) {
+func (f *flight) detach(keep bool) {
 	f.mu.Lock()
 	stopped := f.stop != nil
 	f.done, f.live = true, nil
@@ -313,9 +313,9 @@ func (f *Flight) detach(keep bool) {
 	c.closeRaw()
 }
 
-// Seal ends the exchange, hands its record to the sink and returns it. An exchange whose response was not read to its
+// seal ends the exchange, hands its record to the sink and returns it. An exchange whose response was not read to its
 // end is sealed as abandoned. Calling it again returns the same record.
-func (f *Flight) Seal() *exchange.Exchange {
+func (f *flight) seal() *exchange.Exchange {
 	if f.sealed != nil {
 		return f.sealed
 	}

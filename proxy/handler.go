@@ -40,7 +40,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer s.survive(ctx, c, f)
 	f.call.identity = s.opts.Measured(call.Target)
 	c.arm(f.clientGone)
-	if err := f.Begin(context.Background()); err != nil {
+	if err := f.begin(context.Background()); err != nil {
 		s.refuse(ctx, c, f)
 		return
 	}
@@ -48,7 +48,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 }
 
 // survive turns a panic of the handler into a record and a 500.
-func (s *Server) survive(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight) {
+func (s *Server) survive(ctx *fasthttp.RequestCtx, c *clientConn, f *flight) {
 	if p := recover(); p != nil {
 		c.disarm()
 		f.panicked(p)
@@ -57,20 +57,20 @@ func (s *Server) survive(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight) {
 }
 
 // panicked seals the exchange as one that the proxy itself broke.
-func (f *Flight) panicked(p any) {
+func (f *flight) panicked(p any) {
 	f.end = exchange.EndReset
 	f.cause = &exchange.Cause{Side: exchange.SideProxy, Code: "panic", Text: fmt.Sprint(p)}
 	f.detach(false)
-	f.Seal()
+	f.seal()
 }
 
 // refuse answers for an engine that gave no response.
-func (s *Server) refuse(ctx *fasthttp.RequestCtx, c *clientConn, f *Flight) {
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, c *clientConn, f *flight) {
 	c.disarm()
 	if f.end != exchange.EndClientGone {
 		f.tl.ClientDone = exchange.MarkAt(f.origin.NS())
 	}
-	x := f.Seal()
+	x := f.seal()
 	engineError(ctx, x)
 	if x.End == exchange.EndClientGone || x.End == exchange.EndShutdown {
 		ctx.SetConnectionClose()

@@ -28,7 +28,7 @@ type Live struct {
 // Live are the exchanges that run now, in order of acceptance.
 func (s *Session) Live() []Live {
 	s.mu.Lock()
-	flights := make([]*Flight, 0, len(s.running))
+	flights := make([]*flight, 0, len(s.running))
 	for f := range s.running {
 		flights = append(flights, f)
 	}
@@ -47,7 +47,7 @@ type published struct {
 	timeline exchange.Timeline
 }
 
-func (f *Flight) look() Live {
+func (f *flight) look() Live {
 	l := Live{
 		ID: f.id, Seq: f.seq, Upstream: f.up.opts.Name,
 		Method: f.call.Method, Target: redact.Target(f.call.Target), Started: f.origin.Wall(),

@@ -13,7 +13,7 @@ const earlyWait = time.Second
 var zeroTime time.Time
 
 // exchange puts the record together; credentials are still in it.
-func (f *Flight) exchange() *exchange.Exchange {
+func (f *flight) exchange() *exchange.Exchange {
 	o := &f.s.opts
 	x := &exchange.Exchange{
 		ID: f.id, Run: o.Run, Seq: f.seq, Cell: f.call.Cell, Wave: f.call.Wave,
@@ -30,7 +30,7 @@ func (f *Flight) exchange() *exchange.Exchange {
 	return x
 }
 
-func (f *Flight) request() exchange.Request {
+func (f *flight) request() exchange.Request {
 	c := &f.call
 	r := exchange.Request{Method: c.Method, Target: c.Target, Proto: c.Proto, Head: c.Head, Headers: c.Headers}
 	if r.Proto == "" {

@@ -15,7 +15,7 @@ type Session struct {
 	budget budget
 
 	mu      sync.Mutex
-	running map[*Flight]struct{}
+	running map[*flight]struct{}
 	ends    map[exchange.End]int64
 
 	accepted  atomic.Int64
@@ -32,13 +32,13 @@ func NewSession(o SessionOptions) *Session {
 	return &Session{
 		opts:    o,
 		budget:  budget{limit: o.Budget},
-		running: map[*Flight]struct{}{},
+		running: map[*flight]struct{}{},
 		ends:    map[exchange.End]int64{},
 	}
 }
 
 // add puts a new exchange among the running ones.
-func (s *Session) add(f *Flight) {
+func (s *Session) add(f *flight) {
 	s.accepted.Add(1)
 	s.mu.Lock()
 	s.running[f] = struct{}{}
@@ -46,7 +46,7 @@ func (s *Session) add(f *Flight) {
 }
 
 // finish takes a sealed exchange from the running ones and offers it to the sink.
-func (s *Session) finish(f *Flight, x *exchange.Exchange) {
+func (s *Session) finish(f *flight, x *exchange.Exchange) {
 	s.mu.Lock()
 	delete(s.running, f)
 	s.ends[x.End]++
@@ -92,7 +92,7 @@ func (s *Session) cutLargest() {
 // cancelAll ends the running exchanges that belong to srv.
 func (s *Session) cancelAll(srv *Server, end exchange.End, cause exchange.Cause) {
 	s.mu.Lock()
-	var all []*Flight
+	var all []*flight
 	for f := range s.running {
 		if f.call.server == srv {
 			all = append(all, f)
@@ -100,7 +100,7 @@ func (s *Session) cancelAll(srv *Server, end exchange.End, cause exchange.Cause)
 	}
 	s.mu.Unlock()
 	for _, f := range all {
-		f.Cancel(end, cause)
+		f.cancel(end, cause)
 	}
 }
 

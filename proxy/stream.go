@@ -11,7 +11,7 @@ import (
 
 // stream is the hot path: it moves the response body from the engine to w, one write for each read, and stamps both.
 // It returns when the body has ended, properly or not. w may be nil, which keeps the body in the record only.
-func (f *Flight) stream(w io.Writer) (sent int64, err error) {
+func (f *flight) stream(w io.Writer) (sent int64, err error) {
 	at := f.headAt // the bytes behind the head came with its last read
 	for !f.frame.ended() {
 		if len(f.conn.unread()) == 0 {
@@ -36,7 +36,7 @@ func (f *Flight) stream(w io.Writer) (sent int64, err error) {
 }
 
 // read waits for the engine's next bytes.
-func (f *Flight) read() (at int64, err error) {
+func (f *flight) read() (at int64, err error) {
 	if deadline, due := f.idle.renew(f.origin.NS()); due {
 		_ = f.conn.SetReadDeadline(deadline)
 	}
@@ -45,7 +45,7 @@ func (f *Flight) read() (at int64, err error) {
 }
 
 // pass writes the body bytes of one read to the client and records the read.
-func (f *Flight) pass(w io.Writer, data []byte, at int64) (n int, err error) {
+func (f *flight) pass(w io.Writer, data []byte, at int64) (n int, err error) {
 	rd := exchange.Read{At: at, Size: len(data)}
 	if len(data) > 0 {
 		f.mark(at)
@@ -60,7 +60,7 @@ func (f *Flight) pass(w io.Writer, data []byte, at int64) (n int, err error) {
 	return n, err
 }
 
-func (f *Flight) mark(at int64) {
+func (f *flight) mark(at int64) {
 	m := exchange.MarkAt(at)
 	if !f.tl.FirstRead.Happened() {
 		f.tl.FirstRead = m
@@ -69,7 +69,7 @@ func (f *Flight) mark(at int64) {
 }
 
 // ended is the proper end of the body: the connection may be used again.
-func (f *Flight) ended(at int64) {
+func (f *flight) ended(at int64) {
 	f.end = exchange.EndEOF
 	f.tl.BodyEnd = exchange.MarkAt(at)
 	f.response.Trailers = f.frame.dec.trailers
@@ -78,7 +78,7 @@ func (f *Flight) ended(at int64) {
 
 // readFailed ends the body by what a read or its framing said. The end of the connection is the proper end of a body
 // that has no other; everything else is an early end, and the error makes it one for the client too.
-func (f *Flight) readFailed(err error, at int64) error {
+func (f *flight) readFailed(err error, at int64) error {
 	if err == io.EOF && f.frame.endsByClose() && f.stopped() == nil {
 		f.ended(at)
 		return nil
@@ -89,13 +89,13 @@ func (f *Flight) readFailed(err error, at int64) error {
 }
 
 // writeFailed ends the exchange because the client does not take the body any more.
-func (f *Flight) writeFailed(err error) error {
+func (f *flight) writeFailed(err error) error {
 	now := exchange.MarkAt(f.origin.NS())
 	f.tl.BodyEnd, f.tl.ClientDone = now, now
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		f.Cancel(exchange.EndTimeout, exchange.Cause{Side: exchange.SideClient, Code: "write_timeout", Text: err.Error()})
+		f.cancel(exchange.EndTimeout, exchange.Cause{Side: exchange.SideClient, Code: "write_timeout", Text: err.Error()})
 	} else {
-		f.Cancel(exchange.EndClientGone, exchange.Cause{Side: exchange.SideClient, Code: "client_gone", Text: err.Error()})
+		f.cancel(exchange.EndClientGone, exchange.Cause{Side: exchange.SideClient, Code: "client_gone", Text: err.Error()})
 	}
 	_ = f.fail(err, "client")
 	return fmt.Errorf("write response body: %w", err)

@@ -14,14 +14,14 @@ const tunnelGrace = 10 * time.Second
 
 // tunnel passes an upgraded connection through in both directions, untouched, and counts.
 type tunnel struct {
-	f      *Flight
+	f      *flight
 	engine *engineConn
 	up     sync.WaitGroup
 	sent   int64 // client to engine; read after up is done
 	fail   error // of that direction
 }
 
-func newTunnel(f *Flight) *tunnel { return &tunnel{f: f, engine: f.conn} }
+func newTunnel(f *flight) *tunnel { return &tunnel{f: f, engine: f.conn} }
 
 // run serves the client's side of the tunnel until both directions have ended.
 func (t *tunnel) run(client net.Conn) {
@@ -29,14 +29,14 @@ func (t *tunnel) run(client net.Conn) {
 	f.tunnel = &exchange.Tunnel{}
 	if _, err := client.Write(f.response.Head); err != nil {
 		_ = f.writeFailed(err)
-		f.Seal()
+		f.seal()
 		return
 	}
 	t.start(client)
 	toClient, rerr, werr := t.down(client)
 	t.settle(client, rerr, werr)
 	f.tunnel.ToEngine, f.tunnel.ToClient = t.sent, toClient
-	f.Seal()
+	f.seal()
 }
 
 func (t *tunnel) start(client net.Conn) { t.up.Go(func() { t.upward(client) }) }
