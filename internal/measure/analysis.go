@@ -27,8 +27,7 @@ func (a *Analysis) Flagged(flag string) bool { return slices.Contains(a.Flags, f
 
 // Analyze reads a sealed exchange and derives all there is.
 func Analyze(x *exchange.Exchange) *Analysis {
-	request := wire.ReadRequest(x.Request.Target, x.Request.Headers, x.Request.Body.Bytes())
-	return Derive(x, wire.Parse(x), request)
+	return Derive(x, wire.Parse(x), wire.RequestOf(x))
 }
 
 // Derive is Analyze for a caller that has read the bodies already.

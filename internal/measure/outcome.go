@@ -20,7 +20,7 @@ func Outcome(x *exchange.Exchange, t *wire.Transcript) exchange.Outcome {
 		return headlessOutcome(x.End)
 	case x.Response.Status < 200 || x.Response.Status > 299:
 		return exchange.OutcomeUpstreamError
-	case t.Error != nil:
+	case t.Error != nil || t.FinishNorm == finishError:
 		return exchange.OutcomeStreamError
 	case !hasDialect(x, t):
 		return byTransport(x.End, exchange.OutcomeComplete)
@@ -75,7 +75,7 @@ func cause(x *exchange.Exchange, t *wire.Transcript, o exchange.Outcome) *exchan
 	case o == exchange.OutcomeComplete:
 		return nil
 	case o == exchange.OutcomeStreamError:
-		return &exchange.Cause{Side: exchange.SideEngine, Code: "stream_error", Text: errorText(t.Error)}
+		return &exchange.Cause{Side: exchange.SideEngine, Code: "stream_error", Text: streamErrorText(t)}
 	case o == exchange.OutcomeUpstreamError && x.Response.Status != 0:
 		return &exchange.Cause{Side: exchange.SideEngine, Code: "http_status", Text: statusText(x, t)}
 	case x.Cause != nil:
@@ -83,6 +83,17 @@ func cause(x *exchange.Exchange, t *wire.Transcript, o exchange.Outcome) *exchan
 		return &c
 	}
 	return defaultCause(x.End)
+}
+
+// finishError is the normalised finish reason of an answer that the engine gave up (error, abort, failed ...). Some
+// engines say nothing more than that.
+const finishError = "error"
+
+func streamErrorText(t *wire.Transcript) string {
+	if t.Error == nil {
+		return fmt.Sprintf("finish reason %q", *t.FinishReason)
+	}
+	return errorText(t.Error)
 }
 
 func errorText(e *wire.Error) string {

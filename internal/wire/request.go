@@ -8,8 +8,21 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
+// RequestOf takes the facts from a sealed exchange, read by the dialect that was pinned for it, if one was.
+func RequestOf(x *exchange.Exchange) RequestFacts {
+	d := Dialect(x.Dialect)
+	if d == DialectNone {
+		d = DialectOf(x.Request.Target)
+	}
+	return readRequest(d, x.Request.Headers, x.Request.Body.Bytes())
+}
+
 // ReadRequest takes the facts from a request body. Garbage gives the zero facts with N = 1; it never fails.
 func ReadRequest(path string, headers []exchange.Header, body []byte) RequestFacts {
+	return readRequest(DialectOf(path), headers, body)
+}
+
+func readRequest(dialect Dialect, headers []exchange.Header, body []byte) RequestFacts {
 	r := requestReader{facts: RequestFacts{N: 1}}
 	coding, _ := exchange.HeaderValue(headers, "Content-Encoding")
 	body, ok := decodeAll(coding, body)
@@ -22,7 +35,7 @@ func ReadRequest(path string, headers []exchange.Header, body []byte) RequestFac
 		return r.facts
 	}
 	r.facts.JSON = true
-	r.facts.Stream = DialectOf(path) == DialectOllama // streams unless told not to
+	r.facts.Stream = dialect == DialectOllama // streams unless told not to
 	v.GetObject().Visit(r.field)
 	for _, l := range r.limits {
 		if l.ok {
