@@ -110,7 +110,7 @@ func TestStallEndsWithClient(t *testing.T) {
 	}
 	c.Close()
 	r := only(t, s)
-	if r.Gone == 0 || r.Ended != EndedSent || len(r.Writes) != 3 {
+	if r.Gone == 0 || r.Ended != EndedGone || len(r.Writes) != 3 {
 		t.Errorf("%+v", r)
 	}
 }

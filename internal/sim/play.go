@@ -141,7 +141,9 @@ func (p *player) finish(end Ending) bool {
 	if end == EndHang {
 		select {
 		case <-p.watch.gone:
+			p.lost()
 		case <-p.conn.srv.quit:
+			p.ended = EndedClose
 		}
 	}
 	ended := p.ended

@@ -32,7 +32,7 @@ const (
 	EndTruncate Ending = "truncate"
 	// EndReset resets the connection (RST) without ending the body.
 	EndReset Ending = "reset"
-	// EndHang sends nothing more and keeps the connection open until the client leaves.
+	// EndHang sends nothing more and keeps the connection open until the client leaves, which is how the request ends.
 	EndHang Ending = "hang"
 	// EndCrash closes every listener and every connection of the server, like a process that died.
 	EndCrash Ending = "crash"
