@@ -17,6 +17,7 @@ trap 'exit 130' INT TERM
 (cd "$root" && CGO_ENABLED=1 go build -race -o "$tmp/benchproxy-race" ./cmd/benchproxy && CGO_ENABLED=0 go build -o "$tmp/benchproxy" ./cmd/benchproxy)
 (cd "$root/test/clients" && go test -c -o "$tmp/clients.test" .)
 
+: >"$tmp/sim.json" # there before the loop looks for it
 "$tmp/benchproxy-race" sim --listen 127.0.0.1:0 --json --set "ttft=50ms; prefill=2000; decode=200; jitter=0.3" >"$tmp/sim.json" 2>"$tmp/sim.log" &
 pids=$!
 url=""

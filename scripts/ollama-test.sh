@@ -40,6 +40,7 @@ mkdir "$tmp/home" "$tmp/work"
 # A proxy that cannot be reached turns any attempt to go outside into an error.
 engine_env="HOME=$tmp/home OLLAMA_MODELS=$tmp/models OLLAMA_NUM_PARALLEL=2 OLLAMA_KEEP_ALIVE=10m OLLAMA_NO_CLOUD=1
 	HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY=127.0.0.1,localhost"
+: >"$tmp/engine.log" # there before the loop looks for it
 # shellcheck disable=SC2086  # the list is split on purpose
 setsid env $engine_env OLLAMA_HOST=127.0.0.1:0 "$ollama" serve >"$tmp/engine.log" 2>&1 &
 server=$!
