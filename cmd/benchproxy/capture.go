@@ -300,7 +300,7 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 		drain: c.Duration("drain"),
 	}
 	var err error
-	if s.upstreams, err = upstreams(c); err != nil {
+	if s.upstreams, err = p.upstreams(c); err != nil {
 		return s, err
 	}
 	if s.upstream.Credentials, err = p.added(c); err != nil {

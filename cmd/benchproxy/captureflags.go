@@ -25,8 +25,8 @@ const (
 // proxyFlags are the flags of every command that puts a proxy in front of an engine.
 func proxyFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "upstream", EnvVars: []string{"BENCHPROXY_UPSTREAM"},
-			Usage: "`[NAME=]URL` of an engine: http://, https:// or unix:/socket; repeat it for one listener each"},
+		&cli.StringSliceFlag{Name: "upstream",
+			Usage: "`[NAME=]URL` of an engine (or BENCHPROXY_UPSTREAM): http://, https:// or unix:/socket; repeat it for one listener each"},
 		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "`ADDR` clients are pointed at"},
 		&cli.StringFlag{Name: "admin", Value: defaultAdmin, Usage: "`ADDR` of health and read API, or off"},
 		&cli.StringFlag{Name: "api-key-file", Usage: "`FILE` with a key that clients must send (or BENCHPROXY_API_KEY)"},
@@ -54,19 +54,23 @@ func proxyFlags() []cli.Flag {
 // upstream is one --upstream.
 type upstream struct{ name, url string }
 
-// named matches "name=URL": a short name, and then something with a scheme.
-var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)=((?:https?://|unix:).+)$`)
+// nameAndURL matches "name=URL": a short name, and then something with a scheme.
+var nameAndURL = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)=((?:https?://|unix:).+)$`)
 
 // upstreams reads the --upstream flags. A single one without a name is called "engine".
-func upstreams(c *cli.Context) ([]upstream, error) {
+func (p *program) upstreams(c *cli.Context) ([]upstream, error) {
 	var out []upstream
 	seen := map[string]bool{}
-	for i, v := range c.StringSlice("upstream") {
+	named := c.StringSlice("upstream")
+	if v := p.Getenv("BENCHPROXY_UPSTREAM"); len(named) == 0 && v != "" {
+		named = []string{v}
+	}
+	for i, v := range named {
 		u := upstream{name: "engine", url: v}
 		if i > 0 {
 			u.name = fmt.Sprintf("engine%d", i+1)
 		}
-		if m := named.FindStringSubmatch(v); m != nil {
+		if m := nameAndURL.FindStringSubmatch(v); m != nil {
 			u.name, u.url = m[1], m[2]
 		}
 		if seen[u.name] {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"path/filepath"
 	"runtime"
 
@@ -12,12 +13,12 @@ func jsonFlag() cli.Flag {
 }
 
 func storeFlag() cli.Flag {
-	return &cli.StringFlag{Name: "store", EnvVars: []string{"BENCHPROXY_STORE"}, Usage: "`DIR` of the recordings (default: the user data directory)"}
+	return &cli.StringFlag{Name: "store", Usage: "`DIR` of the recordings (default: BENCHPROXY_STORE, else the user data directory)"}
 }
 
 // storeDir is the store of a command: the flag, BENCHPROXY_STORE, or the place where the platform keeps user data.
 func (p *program) storeDir(c *cli.Context) (string, error) {
-	if dir := c.String("store"); dir != "" {
+	if dir := cmp.Or(c.String("store"), p.Getenv("BENCHPROXY_STORE")); dir != "" {
 		return dir, nil
 	}
 	if dir := p.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {

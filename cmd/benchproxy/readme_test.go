@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/benchproxy/benchproxy/internal/measure"
+)
+
+// TestReadmeSession runs the commands of the README's console blocks, in order and over one store, and compares what they
+// print with what it shows. Numbers, ids and times differ from run to run and compare by their place; "..." stands for any
+// lines.
+func TestReadmeSession(t *testing.T) {
+	store := t.TempDir()
+	ran := 0
+	for _, step := range session(t) {
+		var out, errOut bytes.Buffer
+		code := run(context.Background(), env{
+			Args: strings.Fields(step.command)[1:], Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
+			Getenv:  func(name string) string { return map[string]string{"BENCHPROXY_STORE": store}[name] },
+			Environ: func() []string { return nil }, TTY: func(io.Writer) (int, bool) { return 0, false },
+		})
+		if code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", step.command, code, errOut.String())
+		}
+		if line, ok := follows(step.shown, out.String()); !ok {
+			t.Errorf("%s does not print the README's line %q; it prints:\n%s", step.command, line, out.String())
+		}
+		ran++
+	}
+	if ran == 0 {
+		t.Fatal("the README has no console block with a command")
+	}
+}
+
+type readmeStep struct {
+	command string
+	shown   []string
+}
+
+func session(t *testing.T) []readmeStep {
+	t.Helper()
+	var steps []readmeStep
+	in := false
+	for _, line := range strings.Split(readme(t), "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			in = line == "```console"
+		case in && strings.HasPrefix(line, "$ "):
+			steps = append(steps, readmeStep{command: line[2:]})
+		case in:
+			last := &steps[len(steps)-1]
+			last.shown = append(last.shown, line)
+		}
+	}
+	return steps
+}
+
+func readme(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var (
+	ids     = regexp.MustCompile(`\b[0-9A-Z]{26}\b`)
+	numbers = regexp.MustCompile(`~?[0-9][0-9.:-]*|-`)
+	units   = regexp.MustCompile(`[KMG]iB|\bB\b`)
+	blanks  = regexp.MustCompile(`\s+`)
+)
+
+// shape is a line without what differs between runs.
+func shape(line string) string {
+	line = ids.ReplaceAllString(line, "ID")
+	line = units.ReplaceAllString(numbers.ReplaceAllString(line, "0"), "SIZE")
+	return blanks.ReplaceAllString(strings.TrimSpace(line), " ")
+}
+
+// follows reports whether the shown lines occur in the output in this order, without gaps but where "..." stands. Flags
+// that depend on the machine's load may follow a shown line's words.
+func follows(shown []string, output string) (missing string, ok bool) {
+	lines := strings.Split(output, "\n")
+	at, gap := 0, false
+	for _, want := range shown {
+		if want == "..." {
+			gap = true
+			continue
+		}
+		found := false
+		for at < len(lines) && !found {
+			found = strings.HasPrefix(shape(lines[at]), shape(want))
+			at++
+			if !found && !gap {
+				return want, false
+			}
+		}
+		if !found {
+			return want, false
+		}
+		gap = false
+	}
+	return "", true
+}
+
+// TestReadmeDefinesEveryMetric holds the README's table and the table of definitions together.
+func TestReadmeDefinesEveryMetric(t *testing.T) {
+	text := readme(t)
+	metrics := measure.Metrics()
+	if len(metrics) == 0 {
+		t.Fatal("there are no metrics")
+	}
+	for _, m := range metrics {
+		row := "| `" + m.Name + "` | " + m.Unit + " | " + m.Text + " |"
+		if !strings.Contains(text, row) {
+			t.Errorf("README lacks the row\n%s", row)
+		}
+	}
+}
