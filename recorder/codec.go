@@ -10,15 +10,12 @@ import (
 // manifestVersion is the version of the field list below. Readers accept older ones and refuse newer ones.
 const manifestVersion = 1
 
-// inlineReads is the largest coded list of reads kept in the manifest; a longer one is a blob of its own.
-const inlineReads = 256 << 10
-
 // manifest is a record as stored: the exchange without the bytes of its bodies, and where those are.
 type manifest struct {
 	x        *exchange.Exchange
 	request  blobRef
 	response blobRef
-	reads    blobRef // zero when the reads are in the manifest
+	reads    blobRef // zero when the reads are beside the fields
 }
 
 // blobRef names a blob of the same run; size 0 is no blob.
@@ -27,8 +24,8 @@ type blobRef struct {
 	size int64
 }
 
-// encodeManifest is the uncompressed form of m. Nothing of the exchange is left out but the body bytes; reads are
-// left to the blob when there is one.
+// encodeManifest is the uncompressed form of m. Nothing of the exchange is left out but the body bytes and the reads,
+// which are coded apart: see reads.go.
 func encodeManifest(m *manifest) []byte {
 	w := &fieldWriter{b: make([]byte, 0, 2048)}
 	w.uint(manifestVersion)
@@ -45,13 +42,10 @@ func encodeManifest(m *manifest) []byte {
 	writeEnd(w, x)
 	writeTimeline(w, &x.Timeline)
 	writeRef(w, m.reads)
-	if m.reads.size == 0 {
-		w.b = appendReads(w.b, x.Timeline.Reads)
-	}
 	return w.b
 }
 
-// decodeManifest is the inverse of encodeManifest. Bodies are without their bytes, reads without those of a blob.
+// decodeManifest is the inverse of encodeManifest.
 func decodeManifest(b []byte) (*manifest, error) {
 	r := &fieldReader{b: b}
 	if v := r.uint(); v != manifestVersion {
@@ -70,9 +64,6 @@ func decodeManifest(b []byte) (*manifest, error) {
 	readEnd(r, x)
 	readTimeline(r, &x.Timeline)
 	m.reads = readRef(r)
-	if m.reads.size == 0 {
-		x.Timeline.Reads = readReads(r)
-	}
 	if r.err == nil && len(r.b) > 0 {
 		r.err = fmt.Errorf("%d bytes too many", len(r.b))
 	}
@@ -218,44 +209,6 @@ func readTimeline(r *fieldReader, t *exchange.Timeline) {
 	for _, m := range marks(t) {
 		*m = r.mark()
 	}
-}
-
-// appendReads codes reads column by column: like numbers stand together, which is what makes them compress.
-func appendReads(b []byte, reads []exchange.Read) []byte {
-	w := &fieldWriter{b: b}
-	w.uint(uint64(len(reads)))
-	last := int64(0)
-	for _, r := range reads {
-		w.int(r.At - last)
-		last = r.At
-	}
-	for _, r := range reads {
-		w.int(r.Write)
-	}
-	for _, r := range reads {
-		w.int(int64(r.Size))
-	}
-	return w.b
-}
-
-func readReads(r *fieldReader) []exchange.Read {
-	n := r.count()
-	if n == 0 {
-		return nil
-	}
-	reads := make([]exchange.Read, n)
-	last := int64(0)
-	for i := range reads {
-		last += r.int()
-		reads[i].At = last
-	}
-	for i := range reads {
-		reads[i].Write = r.int()
-	}
-	for i := range reads {
-		reads[i].Size = int(r.int())
-	}
-	return reads
 }
 
 func sum256(chunks ...[]byte) (d digest) {

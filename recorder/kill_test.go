@@ -36,8 +36,8 @@ func TestChildRecords(t *testing.T) {
 	}
 	for i := uint64(0); ; i++ {
 		pieces := answer(20, i)
-		if i%50 == 0 { // now and then one of several chunks
-			pieces = append(pieces, strings.Repeat(fmt.Sprint("blob", i), 300<<10))
+		if i%60 == 0 { // now and then one of several chunks
+			pieces = append(pieces, strings.Repeat(fmt.Sprint("blob", i), 200<<10))
 		}
 		for !w.Offer(streamed(fmt.Sprintf(`{"i":%d}`, i), pieces...)) {
 			// The queue is full: being killed then is what this is for.
@@ -87,8 +87,8 @@ func recordUntilKilled(t *testing.T, dir string, n int) []exchange.ID {
 func TestKillLosesNothingAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	var acked []exchange.ID
-	for round := range 4 {
-		acked = append(acked, recordUntilKilled(t, dir, 50+round*211)...)
+	for round := range 3 {
+		acked = append(acked, recordUntilKilled(t, dir, 40+round*97)...)
 		if o, ok := ReadOwner(dir); ok {
 			t.Errorf("a dead owner is named: %+v", o)
 		}

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -83,7 +84,7 @@ func (p *preparer) prepare(q *queued) (*record, error) {
 	x := *q.x
 	x.Run, x.Seq = p.w.run.ID, q.seq
 	redact.Exchange(&x) // masked already; a credential that slipped through must not reach the disk
-	x.Request.Body.Digest, x.Response.Body.Digest = x.Request.Body.Sum(), x.Response.Body.Sum()
+	requestSum, responseSum := sumBody(&x.Request.Body), sumBody(&x.Response.Body)
 
 	key := canon.RequestKey(&x.Request)
 	r := &record{loc: location{run: x.Run, seq: x.Seq, id: x.ID}, canonical: sum256(key.Canonical), cost: q.cost}
@@ -95,26 +96,35 @@ func (p *preparer) prepare(q *queued) (*record, error) {
 	}
 	r.row = pack(p.enc, row)
 	m := manifest{x: &x}
-	m.request = p.addBlob(r, x.Request.Body.Chunks)
-	m.response = p.addBlob(r, x.Response.Body.Chunks)
-	if reads := appendReads(nil, x.Timeline.Reads); len(reads) > inlineReads {
-		m.reads = p.addBlob(r, [][]byte{reads})
+	m.request = p.addBlob(r, requestSum, x.Request.Body.Chunks)
+	m.response = p.addBlob(r, responseSum, x.Response.Body.Chunks)
+	reads := packReads(p.enc, x.Timeline.Reads)
+	if len(reads) > inlineReads {
+		m.reads, reads = p.addBlob(r, sum256(reads), [][]byte{reads}), nil
 	}
-	r.manifest = pack(p.enc, encodeManifest(&m))
+	r.manifest = recordValue(p.enc, &m, reads)
 	return r, nil
 }
 
-// addBlob compresses the chunks of a blob unless the run has it already.
-func (p *preparer) addBlob(r *record, segments [][]byte) blobRef {
-	ref := blobRef{}
+// sumBody is the sha256 of the kept bytes, and the digest of the body when they are all and it has none yet.
+func sumBody(b *exchange.Body) digest {
+	sum := sum256(b.Chunks...)
+	if b.Digest == "" && b.Whole() {
+		b.Digest = exchange.DigestPrefix + hex.EncodeToString(sum[:])
+	}
+	return sum
+}
+
+// addBlob compresses the chunks of the blob with that sum unless the run has it already.
+func (p *preparer) addBlob(r *record, sum digest, segments [][]byte) blobRef {
+	ref := blobRef{sum: sum}
 	for _, s := range segments {
 		ref.size += int64(len(s))
 	}
 	if ref.size == 0 {
-		return ref
+		return blobRef{}
 	}
-	ref.sum = sum256(segments...)
-	b := blob{sum: ref.sum}
+	b := blob{sum: sum}
 	if !p.w.store.hasBlob(r.loc.run, ref) {
 		for _, c := range chunks(segments) {
 			b.chunks = append(b.chunks, pack(p.enc, c))

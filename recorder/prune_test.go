@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,9 +15,9 @@ import (
 // noise is an exchange whose answer does not compress.
 func noise(n int, seed uint64) *exchange.Exchange {
 	r := rand.New(rand.NewPCG(seed, 1))
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(r.IntN(256))
+	b := make([]byte, 0, n+8)
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, r.Uint64())
 	}
 	return streamed(fmt.Sprintf(`{"seed":%d}`, seed), string(b))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/internal/canon"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
 // has reports whether a key exists. A store that cannot be read has nothing.
@@ -76,9 +77,8 @@ func (s *Store) readExchange(txn *badger.Txn, loc location) (*exchange.Exchange,
 		if err != nil {
 			return nil, fmt.Errorf("read reads: %w", err)
 		}
-		r := &fieldReader{b: joined(parts)}
-		if m.x.Timeline.Reads = readReads(r); r.err != nil {
-			return nil, fmt.Errorf("read reads: %w", r.err)
+		if m.x.Timeline.Reads, err = unpackReads(s.dec, joined(parts)); err != nil {
+			return nil, err
 		}
 	}
 	return m.x, nil
@@ -87,11 +87,11 @@ func (s *Store) readExchange(txn *badger.Txn, loc location) (*exchange.Exchange,
 func joined(parts [][]byte) []byte { return exchange.Body{Chunks: parts}.Bytes() }
 
 func (s *Store) readManifest(txn *badger.Txn, loc location) (*manifest, error) {
-	b, err := s.readPacked(txn, recordKey(loc))
+	v, err := getValue(txn, recordKey(loc))
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
-	return decodeManifest(b)
+	return parseRecord(s.dec, v)
 }
 
 func (s *Store) readSummary(txn *badger.Txn, loc location) (row exchange.Summary, err error) {
@@ -220,7 +220,9 @@ func (s *Store) Takes(key string) ([]Take, error) { return s.takes(key, nil) }
 // Lookup are the recordings of the same request, as Takes, each confirmed against the canonical form of req: a
 // collision is an error, never another request's answer.
 func (s *Store) Lookup(req *exchange.Request) ([]Take, error) {
-	key := canon.RequestKey(req)
+	masked := *req
+	masked.Target = redact.Target(req.Target)
+	key := canon.RequestKey(&masked)
 	want := sum256(key.Canonical)
 	return s.takes(key.Key, &want)
 }

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchproxy/benchproxy/internal/canon"
@@ -19,16 +21,18 @@ import (
 
 func TestStoredExchangeComesBackWhole(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
-	many := make([]string, 300_000) // reads too many for the manifest
-	for i := range many {
-		many[i] = "x"
+	noisy := streamed(`{"z":1}`, strings.Split(strings.Repeat("x", 90_000), "")...) // reads too many for the manifest
+	r, at := rand.New(rand.NewPCG(1, 1)), int64(5000)
+	for i := range noisy.Timeline.Reads {
+		at += r.Int64N(1 << 20)
+		noisy.Timeline.Reads[i].At, noisy.Timeline.Reads[i].Write = at, r.Int64N(1<<16)
 	}
 	xs := []*exchange.Exchange{
 		streamed(`{"z":1,"a":2}`, answer(100, 1)...),
 		streamed("", ""),
 		streamed("not json \x00\xff", "a", "", "b"),
-		streamed(strings.Repeat("long ", 1<<19), strings.Repeat("answer", 1<<19)),
-		streamed(`{"z":1}`, many...),
+		streamed(strings.Repeat("long ", 1<<18), strings.Repeat("answer", 1<<18)),
+		noisy,
 	}
 	run := recordAll(t, s, "all", xs...)
 	if run.State != exchange.RunComplete || run.Ended == nil || run.Counts.Stored != int64(len(xs)) || run.Counts.Dropped != 0 {
@@ -49,6 +53,15 @@ func TestStoredExchangeComesBackWhole(t *testing.T) {
 	rows := summaries(t, s, run.ID)
 	if len(rows) != len(xs) || rows[0].Digest == "" || rows[2].Digest != "" || !hasFlag(rows[2], FlagRawKey) || hasFlag(rows[0], FlagRawKey) {
 		t.Errorf("rows %+v", rows)
+	}
+	if err := s.view(func(txn *badger.Txn) error {
+		m, err := s.readManifest(txn, location{run.ID, uint64(len(xs)), noisy.ID})
+		if err == nil && m.reads.size == 0 {
+			t.Error("the reads are in the manifest: this test must make more")
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
 	}
 	if xs[0].Run != "" || xs[0].Seq != 0 || xs[0].Response.Body.Digest != "" {
 		t.Error("the offered exchange was changed")
