@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -81,6 +80,3 @@ func childResult(err error) error {
 	}
 	return fmt.Errorf("wait for client: %w", err)
 }
-
-// commandText is argv for people and records.
-func commandText(argv []string) string { return strings.Join(argv, " ") }

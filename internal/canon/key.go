@@ -10,7 +10,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
 // Scheme is the prefix of every key: the version of the rules that make it.
@@ -37,9 +36,9 @@ const (
 )
 
 // RequestKey is the key of req. Headers do not take part, but for the content coding, and the type of a multipart
-// body. Secrets in the target are masked first.
+// body. Its secrets must be masked already: a key is never made of one.
 func RequestKey(req *exchange.Request) Key {
-	path, query := splitTarget(redact.Target(req.Target))
+	path, query := splitTarget(req.Target)
 	body := bodyForm(req)
 	canonical := make([]byte, 0, len(req.Method)+len(path)+len(query)+len(body.text)+32)
 	for _, part := range []string{req.Method, path, sortQuery(query), body.kind} {

@@ -37,7 +37,6 @@ func TestEqualRequests(t *testing.T) {
 		"escapes":          {chat(`{"a":"é/"}`), chat(`{"a":"\u00e9\/"}`)},
 		"query order":      {request("/x?a=1&b=2", "", "{}"), request("/x?b=2&a=1", "", "{}")},
 		"absolute form":    {request("/x?a=1", "", "{}"), request("http://127.0.0.1:8090/x?a=1", "", "{}")},
-		"credentials":      {request("/x?key=one&b=2", "", "{}"), request("/x?key=two&b=2", "", "{}")},
 		"headers":          {request("/x", "application/json", "{}"), request("/x", "", "{}", exchange.Header{Name: "X-Trace", Value: "1"})},
 		"identity coding":  {request("/x", "", "{}"), request("/x", "", "{}", exchange.Header{Name: "Content-Encoding", Value: "identity"})},
 		"multipart":        {multipart("AaB03x", "hi"), multipart("----WebKit7MA4YWxk", "hi")},
