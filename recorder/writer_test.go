@@ -38,22 +38,10 @@ func TestStoredExchangeComesBackWhole(t *testing.T) {
 	if run.State != exchange.RunComplete || run.Ended == nil || run.Counts.Stored != int64(len(xs)) || run.Counts.Dropped != 0 {
 		t.Errorf("run %+v", run)
 	}
-	for i, x := range xs {
-		got, row, err := s.Exchange(x.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := same(stored(x, run.ID, uint64(i+1)), got); d != "" {
-			t.Errorf("exchange %d: %.2000s", i, d)
-		}
-		if row.ID != x.ID || row.Seq != uint64(i+1) || row.Model != "m" || row.ResponseSum != x.Response.Body.Sum() || row.Key != canon.RequestKey(&x.Request).Key {
-			t.Errorf("row %d: %+v", i, row)
-		}
+	if xs[0].Run != "" || xs[0].Seq != 0 || xs[0].Response.Body.Digest != "" {
+		t.Error("the offered exchange was changed")
 	}
-	rows := summaries(t, s, run.ID)
-	if len(rows) != len(xs) || rows[0].Digest == "" || rows[2].Digest != "" || !hasFlag(rows[2], FlagRawKey) || hasFlag(rows[0], FlagRawKey) {
-		t.Errorf("rows %+v", rows)
-	}
+	comeBack(t, s, run.ID, xs)
 	if err := s.view(func(txn *badger.Txn) error {
 		m, err := s.readManifest(txn, location{run.ID, uint64(len(xs)), noisy.ID})
 		if err == nil && m.reads.size == 0 {
@@ -63,8 +51,26 @@ func TestStoredExchangeComesBackWhole(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if xs[0].Run != "" || xs[0].Seq != 0 || xs[0].Response.Body.Digest != "" {
-		t.Error("the offered exchange was changed")
+}
+
+// comeBack holds that the exchanges of a run are read as they were offered, with the facts in their rows.
+func comeBack(t *testing.T, s *Store, run exchange.ID, xs []*exchange.Exchange) {
+	t.Helper()
+	for i, x := range xs {
+		got, row, err := s.Exchange(x.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := same(stored(x, run, uint64(i+1)), got); d != "" {
+			t.Errorf("exchange %d: %.2000s", i, d)
+		}
+		if row.ID != x.ID || row.Seq != uint64(i+1) || row.Model != "m" || row.ResponseSum != x.Response.Body.Sum() || row.Key != canon.RequestKey(&x.Request).Key {
+			t.Errorf("row %d: %+v", i, row)
+		}
+	}
+	rows := summaries(t, s, run)
+	if len(rows) != len(xs) || rows[0].Digest == "" || rows[2].Digest != "" || !hasFlag(rows[2], FlagRawKey) || hasFlag(rows[0], FlagRawKey) {
+		t.Errorf("rows %+v", rows)
 	}
 }
 
@@ -99,8 +105,8 @@ func TestSummariesPageInOrder(t *testing.T) {
 		}
 	}
 	seen := 0
-	for range s.Summaries(run.ID) {
-		if seen++; seen == 3 {
+	for _, err := range s.Summaries(run.ID) {
+		if seen++; err != nil || seen == 3 {
 			break
 		}
 	}
@@ -236,52 +242,68 @@ func TestThousandAnswersOf100kB(t *testing.T) {
 	}
 }
 
-func TestOfferRefusesWithReason(t *testing.T) {
-	s := openStore(t, t.TempDir(), Options{})
-	var g gathered
+// heldWriter is a writer whose one worker waits in its first record until release is called.
+func heldWriter(t *testing.T, s *Store, g *gathered, queueBytes int64) (w *Writer, release func()) {
+	t.Helper()
+	hold, held := make(chan struct{}), make(chan struct{}, 100)
 	o := g.options()
-	hold := make(chan struct{})
-	held := make(chan struct{}, 100)
-	o.Workers, o.QueueBytes = 1, 3*recordOverhead
+	o.Workers, o.QueueBytes = 1, queueBytes
 	o.Derive = func(*exchange.Exchange) exchange.Summary {
 		held <- struct{}{}
 		<-hold
 		return exchange.Summary{}
 	}
-	w := newWriter(t, s, exchange.Run{Name: "r"}, o)
-	first := streamed("{}", "a")
-	if !w.Offer(first) {
+	w = newWriter(t, s, exchange.Run{Name: "held"}, o)
+	if !w.Offer(streamed("{}", "a")) {
 		t.Fatal("an empty queue refused")
 	}
 	<-held
+	return w, func() { close(hold) }
+}
+
+func TestOfferRefusesWithReason(t *testing.T) {
+	s := openStore(t, t.TempDir(), Options{})
+	var g gathered
+	w, release := heldWriter(t, s, &g, 3*recordOverhead)
 	noID, foreign := streamed("{}", "a"), streamed("{}", "a")
 	noID.ID, foreign.Run = "nonsense", exchange.NewID(day)
-	if w.Offer(noID) || w.Offer(foreign) {
-		t.Error("an invalid exchange was taken")
-	}
-	huge := streamed("{}", strings.Repeat("x", 4*recordOverhead))
-	if w.Offer(huge) {
-		t.Error("more than the queue holds was taken while something waits")
+	huge := streamed("{}", strings.Repeat("x", 4*recordOverhead)) // more than the queue holds, while something waits
+	for x, want := range map[*exchange.Exchange]DropReason{noID: DropInvalid, foreign: DropInvalid, huge: DropQueueFull} {
+		if w.Offer(x) || g.drops[x.ID] != want {
+			t.Errorf("offer is told %q, want %q", g.drops[x.ID], want)
+		}
 	}
 	h := w.Health()
-	if h.Dropped != 3 || h.DropWhy["invalid"] != 2 || h.DropWhy["queue_full"] != 1 || h.QueueBytes == 0 || h.QueueLimit != o.QueueBytes || g.drops[huge.ID] != DropQueueFull {
-		t.Errorf("health %+v, told %v", h, g.drops)
+	if want := map[string]int64{"invalid": 2, "queue_full": 1}; h.Dropped != 3 || cmp.Diff(want, h.DropWhy) != "" || h.QueueBytes == 0 || h.QueueLimit != 3*recordOverhead {
+		t.Errorf("health %+v", h)
 	}
 	if runs, err := s.Runs(); err != nil || runs[0].State != exchange.RunOpen || runs[0].Counts.Dropped != 3 {
 		t.Errorf("live run %+v, %v", runs, err)
 	}
-	close(hold)
+	release()
+	closeWriter(t, w)
+}
+
+// TestDroppingMakesARunIncomplete holds the other end of TestOfferRefusesWithReason: what the closing write says.
+func TestDroppingMakesARunIncomplete(t *testing.T) {
+	s := openStore(t, t.TempDir(), Options{})
+	var g gathered
+	w, release := heldWriter(t, s, &g, recordOverhead)
+	if w.Offer(streamed("{}", "a")) {
+		t.Error("a full queue took a record")
+	}
+	release()
 	run := closeWriter(t, w)
-	if run.State != exchange.RunIncomplete || run.Counts.Stored != 1 || run.Counts.Dropped != 3 {
+	if run.State != exchange.RunIncomplete || run.Counts.Stored != 1 || run.Counts.Dropped != 1 {
 		t.Errorf("run %+v", run)
 	}
-	if w.Offer(streamed("{}", "late")) || w.Health().Dropped != 4 || w.Health().QueueBytes != 0 {
+	if w.Offer(streamed("{}", "late")) || w.Health().Dropped != 2 || w.Health().QueueBytes != 0 {
 		t.Errorf("after close: %+v", w.Health())
 	}
 	if again := closeWriter(t, w); cmp.Diff(run, again) != "" {
 		t.Error("the second close gives another run")
 	}
-	if back, err := s.Run("r"); err != nil || cmp.Diff(run, back) != "" {
+	if back, err := s.Run("held"); err != nil || cmp.Diff(run, back) != "" {
 		t.Errorf("stored run %+v, %v", back, err)
 	}
 }
@@ -325,22 +347,13 @@ func TestDerivePanicKeepsTheRecord(t *testing.T) {
 func TestCloseGivesUpWhenTold(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
 	var g gathered
-	o := g.options()
-	hold, held := make(chan struct{}), make(chan struct{}, 100)
-	o.Workers = 1
-	o.Derive = func(*exchange.Exchange) exchange.Summary {
-		held <- struct{}{}
-		<-hold
-		return exchange.Summary{}
-	}
-	w := newWriter(t, s, exchange.Run{}, o)
-	for range 10 {
+	w, release := heldWriter(t, s, &g, 0)
+	for range 9 {
 		w.Offer(streamed("{}", "a"))
 	}
-	<-held
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	go func() { <-w.hurry; close(hold) }()
+	go func() { <-w.hurry; release() }()
 	run, err := w.Close(ctx)
 	if err != nil || run.Counts.Stored != 1 || run.Counts.DropWhy["shutdown"] != 9 || run.State != exchange.RunIncomplete {
 		t.Errorf("run %+v, %v", run, err)
