@@ -12,6 +12,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
 )
 
 // board shows exchanges as they end: a table that grows, with the running ones below it on a terminal; plain lines
@@ -26,7 +27,7 @@ type board struct {
 	cols  []column
 	begun bool
 	below int // lines of the running part on the screen
-	rows  []exchange.Summary
+	total measure.Totals
 }
 
 type boardForm int
@@ -38,11 +39,14 @@ const (
 	boardQuiet
 )
 
+// sampleLimit bounds the exchanges whose figures a summary is made of, and with them its memory.
+const sampleLimit = 100_000
+
 // refresh is how often the running part is drawn.
 const refresh = 200 * time.Millisecond
 
 func newBoard(e env, form boardForm, running func() []string) *board {
-	b := &board{out: e.Stdout, err: e.Stderr, form: form, running: running, cols: exchangeColumns()}
+	b := &board{out: e.Stdout, err: e.Stderr, form: form, running: running, cols: exchangeColumns(), total: measure.Totals{Limit: sampleLimit}}
 	if form == boardLines {
 		width, outTTY := e.TTY(e.Stdout)
 		if _, errTTY := e.TTY(e.Stderr); outTTY && errTTY && e.Getenv("TERM") != "dumb" && e.Getenv("CI") == "" {
@@ -56,7 +60,7 @@ func newBoard(e env, form boardForm, running func() []string) *board {
 func (b *board) Row(s exchange.Summary) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rows = append(b.rows, s)
+	b.total.Add(&s)
 	switch b.form {
 	case boardJSON:
 		_ = json.NewEncoder(b.out).Encode(s) // a closed pipe ends the program by signal, not here
@@ -71,11 +75,11 @@ func (b *board) Row(s exchange.Summary) {
 	}
 }
 
-// Rows are the exchanges shown so far.
-func (b *board) Rows() []exchange.Summary {
+// Total is what the exchanges shown so far come to.
+func (b *board) Total() measure.Run {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]exchange.Summary(nil), b.rows...)
+	return b.total.Run()
 }
 
 // Run keeps the running part current until ctx ends, and then removes it.

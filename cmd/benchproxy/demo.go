@@ -110,8 +110,8 @@ func (p *program) demo(c *cli.Context) error {
 	if c.Bool("json") {
 		out = p.Stderr
 	}
-	printSummary(out, run, proxied.board.Rows())
-	if err := demoTruth(out, s.store, proxied.board.Rows(), engine.Records()); err != nil {
+	printSummary(out, run, proxied.board.Total())
+	if err := demoTruth(out, s.store, run.ID, engine.Records()); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nLook closer:  benchproxy store ls %s\n              benchproxy store show %s/4\n", demoRun, demoRun)
@@ -170,7 +170,7 @@ func (d *demoClient) send(ctx context.Context, number int, s demoStep) error {
 }
 
 // demoTruth compares the stamps of every recorded read with the instant at which the engine wrote its last byte.
-func demoTruth(w io.Writer, dir string, rows []exchange.Summary, records []sim.Record) error {
+func demoTruth(w io.Writer, dir string, run exchange.ID, records []sim.Record) error {
 	store, err := recorder.Open(dir, recorder.Options{Harness: version()})
 	if err != nil {
 		return err
@@ -183,7 +183,10 @@ func demoTruth(w io.Writer, dir string, rows []exchange.Summary, records []sim.R
 		}
 	}
 	var errs []float64
-	for _, row := range rows {
+	for row, err := range store.Summaries(run) {
+		if err != nil {
+			return err
+		}
 		x, _, err := store.Exchange(row.ID)
 		if err != nil {
 			return err

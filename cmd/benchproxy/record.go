@@ -106,13 +106,11 @@ func (p *program) capture(ctx context.Context, s captureSettings) error {
 	c.announce()
 	waitErr := p.wait(ctx, c)
 	run, err := c.Close(p.Signals)
-	if s.form == boardJSON {
-		printSummary(p.Stderr, run, c.board.Rows())
-	} else if p.rest != nil {
-		printSummary(p.Stderr, run, c.board.Rows())
-	} else {
-		printSummary(p.Stdout, run, c.board.Rows())
+	out := p.Stdout
+	if s.form == boardJSON || p.rest != nil { // stdout belongs to the rows, or to the client
+		out = p.Stderr
 	}
+	printSummary(out, run, c.board.Total())
 	return errors.Join(waitErr, err)
 }
 

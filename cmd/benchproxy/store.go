@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -212,17 +213,19 @@ func (p *program) listRun(c *cli.Context, r reading, name string) error {
 	if c.Bool("json") {
 		return p.jsonRows(r, run.ID)
 	}
-	var rows []exchange.Summary
-	t := table{cols: append(exchangeColumns(), column{head: "ID"})}
+	total := measure.Totals{Limit: sampleLimit}
+	cols := exchangeColumns()
+	cols = append(cols[:len(cols)-1], column{head: "ID", width: 26}, cols[len(cols)-1])
+	fmt.Fprintln(p.Stdout, headLine(cols))
 	for row, err := range r.Summaries(run.ID) {
 		if err != nil {
 			return err
 		}
-		rows = append(rows, row)
-		t.add(append(exchangeCells(row), string(row.ID))...)
+		total.Add(&row)
+		cells := exchangeCells(row)
+		fmt.Fprintln(p.Stdout, rowLine(cols, slices.Insert(cells, len(cells)-1, string(row.ID))))
 	}
-	t.print(p.Stdout)
-	printSummary(p.Stdout, &run, rows)
+	printSummary(p.Stdout, &run, total.Run())
 	return nil
 }
 

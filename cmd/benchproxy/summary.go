@@ -18,8 +18,7 @@ var summaryMetrics = []string{
 }
 
 // printSummary tells what a run came to: its state, its outcomes, and the figures of its complete exchanges.
-func printSummary(w io.Writer, run *exchange.Run, rows []exchange.Summary) {
-	sum := measure.RunSummary(rows)
+func printSummary(w io.Writer, run *exchange.Run, sum measure.Run) {
 	if run != nil {
 		fmt.Fprintf(w, "\nrun %s  %s  %s\n", runName(*run), run.State, countsText(run.Counts))
 	} else {
@@ -45,6 +44,9 @@ func printRunMetrics(w io.Writer, sum measure.Run) {
 	}
 	t.print(w)
 	fmt.Fprintln(w, "- absent, ~ estimated; medians over complete exchanges")
+	if sum.Unsampled > 0 {
+		fmt.Fprintf(w, "figures are of the first %d exchanges; %d later ones are only counted\n", sum.Generated-sum.Unsampled, sum.Unsampled)
+	}
 }
 
 func value(v *float64, basis exchange.Basis) string {

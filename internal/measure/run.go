@@ -20,6 +20,7 @@ type Run struct {
 	Generated int                      `json:"generated"` // of them requests for generation: rows with a dialect
 	Outcomes  map[exchange.Outcome]int `json:"outcomes"`  // of all rows
 	Truncated int                      `json:"truncated"` // records cut at a memory bound
+	Unsampled int                      `json:"unsampled"` // generated ones past Totals.Limit, which are in no metric
 	Metrics   []RunMetric              `json:"metrics"`   // in the order of runMetrics, always all of them
 }
 
@@ -44,26 +45,101 @@ var runMetrics = [...]struct {
 	{AddedP50US, false}, {AddedP99US, false}, {WriteStallMS, false}, {ProxyQueueMS, false},
 }
 
+// Totals gathers a run row by row, so that a run of any length can be summed up without its rows. The zero value with a
+// Limit is ready for use; it belongs to one goroutine at a time.
+type Totals struct {
+	// Limit bounds the exchanges that give samples, the first ones; outcomes are counted of all. 0 = no limit.
+	Limit int
+
+	run     Run
+	metrics []gathered // as runMetrics
+}
+
+// gathered are the samples of one metric by their basis, and why rows gave none.
+type gathered struct {
+	samples  map[exchange.Basis][]float64
+	excluded map[exchange.Reason]int
+}
+
+// Add takes one row.
+func (t *Totals) Add(r *exchange.Summary) {
+	if t.metrics == nil {
+		t.run.Outcomes = map[exchange.Outcome]int{}
+		t.metrics = make([]gathered, len(runMetrics))
+		for i := range t.metrics {
+			t.metrics[i] = gathered{map[exchange.Basis][]float64{}, map[exchange.Reason]int{}}
+		}
+	}
+	t.run.Exchanges++
+	t.run.Outcomes[r.Outcome]++
+	if r.State == exchange.StateTruncated {
+		t.run.Truncated++
+	}
+	if r.Dialect == "" {
+		return
+	}
+	t.run.Generated++
+	if t.Limit > 0 && t.run.Generated > t.Limit {
+		t.run.Unsampled++
+		return
+	}
+	for i, m := range runMetrics {
+		if f, why := sample(r, m.name, m.decode); why != "" {
+			t.metrics[i].excluded[why]++
+		} else {
+			t.metrics[i].samples[f.Basis] = append(t.metrics[i].samples[f.Basis], f.Value)
+		}
+	}
+}
+
+// Run is what was gathered so far.
+func (t *Totals) Run() Run {
+	run := t.run
+	run.Outcomes = map[exchange.Outcome]int{}
+	for o, n := range t.run.Outcomes {
+		run.Outcomes[o] = n
+	}
+	run.Metrics = make([]RunMetric, len(runMetrics))
+	for i, m := range runMetrics {
+		run.Metrics[i] = RunMetric{Name: m.name, Unit: unitOf(m.name), Excluded: map[exchange.Reason]int{}}
+		if t.metrics != nil {
+			t.metrics[i].into(&run.Metrics[i])
+		}
+		if run.Metrics[i].Summary.N == 0 {
+			run.Metrics[i].Summary = stat.Summarize(nil)
+		}
+	}
+	return run
+}
+
+// into fills in a metric. It has one exact basis; estimates stand in only when there is nothing exact.
+func (g *gathered) into(m *RunMetric) {
+	for why, n := range g.excluded {
+		m.Excluded[why] = n
+	}
+	for _, b := range []exchange.Basis{exchange.BasisMeasured, exchange.BasisReported} {
+		if len(g.samples[b]) > 0 {
+			m.Basis = b
+		}
+	}
+	estimated := g.samples[exchange.BasisEstimated]
+	switch {
+	case m.Basis == "" && len(estimated) > 0:
+		m.Basis = exchange.BasisEstimated
+	case len(estimated) > 0:
+		m.Excluded[ExcludedEstimated] += len(estimated)
+	}
+	m.Summary = stat.Summarize(g.samples[m.Basis])
+}
+
 // RunSummary aggregates the rows of a run. Only complete exchanges with a dialect give samples; how many did not, and
 // why, stands beside each metric.
 func RunSummary(rows []exchange.Summary) Run {
-	run := Run{Exchanges: len(rows), Outcomes: map[exchange.Outcome]int{}}
-	generated := make([]*exchange.Summary, 0, len(rows))
+	var t Totals
 	for i := range rows {
-		r := &rows[i]
-		run.Outcomes[r.Outcome]++
-		if r.State == exchange.StateTruncated {
-			run.Truncated++
-		}
-		if r.Dialect != "" {
-			generated = append(generated, r)
-		}
+		t.Add(&rows[i])
 	}
-	run.Generated = len(generated)
-	for _, m := range runMetrics {
-		run.Metrics = append(run.Metrics, runMetric(m.name, m.decode, generated))
-	}
-	return run
+	return t.Run()
 }
 
 // Metric is the named metric of the run; the zero value when the run has none of that name.
@@ -73,34 +149,6 @@ func (r Run) Metric(name string) RunMetric {
 		return RunMetric{}
 	}
 	return r.Metrics[i]
-}
-
-func runMetric(name string, decode bool, rows []*exchange.Summary) RunMetric {
-	m := RunMetric{Name: name, Unit: unitOf(name), Excluded: map[exchange.Reason]int{}}
-	samples := map[exchange.Basis][]float64{}
-	for _, r := range rows {
-		f, why := sample(r, name, decode)
-		if why != "" {
-			m.Excluded[why]++
-			continue
-		}
-		samples[f.Basis] = append(samples[f.Basis], f.Value)
-	}
-	// A metric has one exact basis; estimates stand in only when there is nothing exact.
-	for _, b := range []exchange.Basis{exchange.BasisMeasured, exchange.BasisReported} {
-		if len(samples[b]) > 0 {
-			m.Basis = b
-		}
-	}
-	estimated := samples[exchange.BasisEstimated]
-	switch {
-	case m.Basis == "" && len(estimated) > 0:
-		m.Basis = exchange.BasisEstimated
-	case len(estimated) > 0:
-		m.Excluded[ExcludedEstimated] += len(estimated)
-	}
-	m.Summary = stat.Summarize(samples[m.Basis])
-	return m
 }
 
 // sample is the figure a row gives to a metric, or the reason why it gives none.
