@@ -6,8 +6,11 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/benchproxy/benchproxy/internal/measure"
 )
@@ -123,4 +126,41 @@ func TestReadmeDefinesEveryMetric(t *testing.T) {
 			t.Errorf("README lacks the row\n%s", row)
 		}
 	}
+}
+
+// TestReadmeFlagsExist holds that every command line of the README's shell blocks names a command and flags we have.
+func TestReadmeFlagsExist(t *testing.T) {
+	checked := 0
+	for _, line := range strings.Split(readme(t), "\n") {
+		line, _, _ = strings.Cut(line, "  #")
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] != "benchproxy" {
+			continue
+		}
+		app := (&program{}).app()
+		commands, flags := app.Commands, app.Flags
+		for _, w := range words[1:] {
+			if w == "--" {
+				break
+			}
+			if sub := find(commands, w); sub != nil {
+				commands, flags = sub.Subcommands, sub.Flags
+				continue
+			}
+			if name, ok := strings.CutPrefix(w, "--"); ok && !hasFlag(flags, name) {
+				t.Errorf("%s: there is no flag --%s", line, name)
+			}
+		}
+		if len(flags) == 0 {
+			t.Errorf("%s: names no command", line)
+		}
+		checked++
+	}
+	if checked < 5 {
+		t.Errorf("found %d command lines in the README", checked)
+	}
+}
+
+func hasFlag(flags []cli.Flag, name string) bool {
+	return slices.ContainsFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 }
