@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 	"strconv"
 	"sync"
@@ -37,7 +38,7 @@ type clientConn struct {
 	closed atomic.Bool
 }
 
-// armed runs f as soon as the client is gone, at once if it is already. f is called under the connection's lock, so
+// arm runs f as soon as the client is gone, at once if it is already. f is called under the connection's lock, so
 // that after disarm it neither runs nor will run.
 func (c *clientConn) arm(f func()) {
 	c.mu.Lock()
@@ -211,7 +212,7 @@ func (l *hubListener) Close() (err error) {
 
 // Accept gives a connection that the hub knows.
 func (l *hubListener) Accept() (net.Conn, error) {
-	raw, err := l.Listener.Accept()
+	raw, err := l.acceptPatiently()
 	if err != nil {
 		return nil, err
 	}
@@ -227,6 +228,24 @@ func (l *hubListener) Accept() (net.Conn, error) {
 	}
 	c.skipRead = true
 	return &tlsClient{Conn: tls.Server(c, l.tls), c: c}, nil
+}
+
+const (
+	firstAcceptPause = 5 * time.Millisecond
+	lastAcceptPause  = 200 * time.Millisecond
+)
+
+// acceptPatiently waits out what passes by itself, such as a process that has no descriptor left: the library would end
+// the server, and with it every running stream.
+func (l *hubListener) acceptPatiently() (net.Conn, error) {
+	for pause := firstAcceptPause; ; pause = min(2*pause, lastAcceptPause) {
+		c, err := l.Listener.Accept()
+		var passing interface{ Temporary() bool }
+		if err == nil || !errors.As(err, &passing) || !passing.Temporary() {
+			return c, err
+		}
+		time.Sleep(pause)
+	}
 }
 
 // registry knows the open client connections, for the hub's events and for the end of the server.

@@ -8,10 +8,10 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
 // flight is one running exchange with the engine: begin, then stream, then seal, all from one goroutine. cancel may
@@ -168,6 +168,9 @@ func (f *flight) send(head []byte) error {
 	return nil
 }
 
+// earlyWait is how long a response is waited for after the engine stopped taking the request.
+const earlyWait = time.Second
+
 // answeredEarly looks for the response of an engine that refused the request before it had read all of it. The
 // connection is not used again.
 func (f *flight) answeredEarly() bool {
@@ -185,7 +188,7 @@ func (f *flight) readHead() error {
 	if f.up.header > 0 {
 		_ = f.conn.SetReadDeadline(clock.Now().Add(f.up.header))
 	} else {
-		_ = f.conn.SetReadDeadline(zeroTime)
+		_ = f.conn.SetReadDeadline(time.Time{}) // none
 	}
 	return f.headBytes()
 }
@@ -240,7 +243,7 @@ func (f *flight) takeHead(r exchange.Response) (err error) {
 	}
 	f.frame = newBodyFrame(frame)
 	if f.idle.d == 0 && f.up.header > 0 {
-		_ = f.conn.SetReadDeadline(zeroTime)
+		_ = f.conn.SetReadDeadline(time.Time{}) // none
 	}
 	f.head.Store(&published{f.response, f.tl})
 	return nil
@@ -312,22 +315,3 @@ func (f *flight) detach(keep bool) {
 	}
 	c.closeRaw()
 }
-
-// seal ends the exchange, hands its record to the sink and returns it. An exchange whose response was not read to its
-// end is sealed as abandoned. Calling it again returns the same record.
-func (f *flight) seal() *exchange.Exchange {
-	if f.sealed != nil {
-		return f.sealed
-	}
-	if f.end == "" {
-		_ = f.fail(errAbandoned, "body")
-	}
-	x := f.exchange()
-	redact.Exchange(x)
-	f.sealed = x
-	f.rec.release()
-	f.s.finish(f, x)
-	return x
-}
-
-var errAbandoned = errors.New("the proxy stopped reading")

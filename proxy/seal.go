@@ -1,16 +1,30 @@
 package proxy
 
 import (
-	"time"
+	"errors"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
-// earlyWait is how long a response is waited for after the engine stopped taking the request.
-const earlyWait = time.Second
+// seal ends the exchange, hands its record to the sink and returns it. An exchange whose response was not read to its
+// end is sealed as abandoned. Calling it again returns the same record.
+func (f *flight) seal() *exchange.Exchange {
+	if f.sealed != nil {
+		return f.sealed
+	}
+	if f.end == "" {
+		_ = f.fail(errAbandoned, "body")
+	}
+	x := f.exchange()
+	redact.Exchange(x)
+	f.sealed = x
+	f.rec.release()
+	f.s.finish(f, x)
+	return x
+}
 
-// zeroTime is no deadline.
-var zeroTime time.Time
+var errAbandoned = errors.New("the proxy stopped reading")
 
 // exchange puts the record together; credentials are still in it.
 func (f *flight) exchange() *exchange.Exchange {

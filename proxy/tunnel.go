@@ -54,7 +54,7 @@ func (t *tunnel) upward(client net.Conn) {
 // down copies from the engine to the client, beginning with what came behind the head.
 func (t *tunnel) down(client net.Conn) (n int64, rerr, werr error) {
 	f := t.f
-	_ = t.engine.SetReadDeadline(zeroTime)
+	_ = t.engine.SetReadDeadline(time.Time{}) // none
 	at := f.headAt
 	for {
 		if b := t.engine.unread(); len(b) > 0 {
