@@ -237,7 +237,7 @@ func (d *body) chunks(dst, b []byte) (out []byte, done bool, err error) {
 		}
 		d.line = append(d.line, b[:i+1]...)
 		b = b[i+1:]
-		if done, err := d.chunkLine(strings.TrimRight(string(d.line), "\r\n")); done || err != nil {
+		if done, err := d.chunkLine(bytes.TrimRight(d.line, "\r\n")); done || err != nil {
 			return dst, done, err
 		}
 		d.line = d.line[:0]
@@ -246,20 +246,28 @@ func (d *body) chunks(dst, b []byte) (out []byte, done bool, err error) {
 }
 
 // chunkLine takes a size line, or a line after the last chunk.
-func (d *body) chunkLine(line string) (done bool, err error) {
+func (d *body) chunkLine(line []byte) (done bool, err error) {
 	if d.last {
-		return line == "", nil
+		return len(line) == 0, nil
 	}
-	text, _, _ := strings.Cut(line, ";")
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 16, 62)
-	if err != nil || n < 0 {
+	size, _, _ := bytes.Cut(line, []byte(";"))
+	size = bytes.TrimSpace(size)
+	n := int64(0)
+	for _, c := range size {
+		digit := bytes.IndexByte([]byte("0123456789abcdef"), c|0x20)
+		if digit < 0 || n > 1<<40 {
+			return false, fmt.Errorf("chunk size %q", line)
+		}
+		n = n<<4 | int64(digit)
+	}
+	switch {
+	case len(size) == 0:
 		return false, fmt.Errorf("chunk size %q", line)
-	}
-	if n == 0 {
+	case n == 0:
 		d.last = true
-		return false, nil
+	default:
+		d.left = n + 2
 	}
-	d.left = n + 2
 	return false, nil
 }
 

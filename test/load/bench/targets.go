@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"github.com/benchproxy/benchproxy/test/load/rig"
+)
+
+// The targets, in the order of the table.
+const (
+	direct  = "direct"       // the engine itself
+	proxied = "proxy"        // benchproxy, nothing recorded
+	records = "record"       // benchproxy, all recorded
+	compare = "reverseproxy" // httputil.ReverseProxy
+)
+
+// targetNames are all of them.
+var targetNames = []string{direct, proxied, records, compare}
+
+// target is what clients are pointed at.
+type target struct {
+	name  string
+	addr  string
+	pid   int
+	proxy *rig.Proxy   // of benchproxy
+	other *rig.Process // of the comparison
+}
+
+// Close ends its process. The engine is ended by its owner.
+func (t *target) Close() error {
+	switch {
+	case t.proxy != nil:
+		return t.proxy.Close()
+	case t.other != nil:
+		return t.other.Close()
+	}
+	return nil
+}
+
+// settle waits until the target has done all the work that its requests made.
+func (t *target) settle(ctx context.Context) error {
+	if t.proxy == nil {
+		return nil
+	}
+	return rig.Poll(ctx, func() (bool, error) {
+		h, err := t.proxy.Health(ctx)
+		if err != nil || h.Proxy.Running > 0 {
+			return false, err
+		}
+		return h.Recorder == nil || h.Recorder.Stored+h.Recorder.Dropped >= h.Proxy.Accepted, nil
+	})
+}
+
+// bench holds what runs during a measurement.
+type bench struct {
+	cfg      config
+	dir      string
+	progress io.Writer
+	engine   *rig.Engine
+	targets  []*target
+	stores   int
+	serial   int // of requests
+}
+
+// Close ends every process.
+func (b *bench) Close() error {
+	var errs []error
+	for _, t := range b.targets {
+		errs = append(errs, t.Close())
+	}
+	if b.engine != nil {
+		errs = append(errs, b.engine.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (b *bench) note(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
+
+// start starts the engine and one process for each target.
+func (b *bench) start(ctx context.Context, _ *report) (err error) {
+	if b.engine, err = rig.StartEngine(ctx, b.cfg.benchproxy); err != nil {
+		return err
+	}
+	for _, name := range targetNames {
+		t, err := b.open(ctx, name)
+		if err != nil {
+			return err
+		}
+		b.targets = append(b.targets, t)
+	}
+	return nil
+}
+
+// open starts a fresh process of a target.
+func (b *bench) open(ctx context.Context, name string) (*target, error) {
+	t := &target{name: name}
+	var err error
+	switch name {
+	case direct:
+		t.addr, t.pid = b.engine.Addr, b.engine.PID()
+	case proxied:
+		t.proxy, err = rig.StartProxy(ctx, b.cfg.benchproxy, "proxy", "--upstream", b.engine.URL, "--quiet")
+	case records:
+		b.stores++
+		t.proxy, err = rig.StartProxy(ctx, b.cfg.benchproxy, "record", "--upstream", b.engine.URL, "--quiet",
+			"--store", fmt.Sprintf("%s/store%d", b.dir, b.stores))
+	case compare:
+		err = t.startOther(ctx, b.cfg.reverseproxy, b.engine.URL)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.proxy != nil {
+		t.addr, t.pid = t.proxy.Addr, t.proxy.PID()
+	}
+	return t, nil
+}
+
+func (t *target) startOther(ctx context.Context, path, upstream string) error {
+	p, err := rig.Start(path, "-upstream", upstream)
+	if err != nil {
+		return err
+	}
+	m, err := p.Out.Match(ctx, regexp.MustCompile(`http://(\S+)\n`))
+	if err != nil {
+		return errors.Join(err, p.Close())
+	}
+	t.other, t.addr, t.pid = p, m[1], p.PID()
+	return nil
+}
