@@ -30,7 +30,7 @@ const exitHelp = `EXIT CODES:
    1  failure                             6  store locked by another process
    2  usage                               7  store damaged, or newer than this build
    3  gate failed, or a regression        8  no space
-   4  replay miss, or no usable reference 9  run incomplete
+   4  no such record, or a replay miss    9  run incomplete
    130, 143  a signal left a replay, bench or gate incomplete
 `
 

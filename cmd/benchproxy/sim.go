@@ -18,15 +18,15 @@ func (p *program) simCommand() *cli.Command {
 		Usage: "run a scripted engine to try things on",
 		Description: "It answers OpenAI chat and completions with text, times and token counts that follow from the request and --set, and\n" +
 			"knows the truth about every write it made (GET /sim/records). A request can change the options for itself with the\n" +
-			"header X-Sim. The options are:\n   " + strings.Join(sim.Keys(), " ") + "\n\n" +
+			"header X-Sim.\n\n" +
 			"   benchproxy sim --set \"ttft=200ms; decode=50\"\n" +
-			"   curl -H \"X-Sim: fault=reset@3\" ...",
+			"   curl -H \"X-Sim: fault=reset@3\" ...\n\n" + answerOptions(),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8092", Usage: "`ADDR` to serve"},
 			&cli.StringFlag{Name: "set", Usage: "`OPTIONS` of every answer: \"key=value; key=value\""},
 			&cli.StringFlag{Name: "model", Value: "sim", Usage: "`NAME` of the model"},
-			&cli.IntFlag{Name: "slots", Usage: "requests that run at once (default: no limit)"},
-			&cli.IntFlag{Name: "context", Usage: "tokens of prompt and answer together (default: no limit)"},
+			&cli.IntFlag{Name: "slots", Usage: "`N` requests run at once, others wait (default: no limit)"},
+			&cli.IntFlag{Name: "context", Usage: "`N` tokens of prompt and answer together at most (default: no limit)"},
 			&cli.StringFlag{Name: "play", Usage: "answer every request with what `FILE` holds: frames (JSON), or a raw response; NAME.chunks.tsv beside NAME.response.txt gives its times"},
 			&cli.Float64Flag{Name: "speed", Value: 1, Usage: "`FACTOR` on the times of a played response, 0 = at once"},
 			&cli.BoolFlag{Name: "insecure", Usage: "allow listening beyond this machine"},
@@ -39,6 +39,14 @@ func (p *program) simCommand() *cli.Command {
 			return p.sim(c)
 		},
 	}
+}
+
+// answerOptions lists what --set and X-Sim take.
+func answerOptions() string {
+	var b strings.Builder
+	b.WriteString("OPTIONS OF AN ANSWER, by --set or X-Sim:\n")
+	sim.Describe(func(key, doc string) { hangingText(&b, "   "+key, doc) })
+	return strings.TrimRight(b.String(), "\n")
 }
 
 func (p *program) sim(c *cli.Context) error {

@@ -233,6 +233,9 @@ func (p *program) listRun(c *cli.Context, r reading, name string) error {
 func resolve(r reading, arg string) (exchange.ID, error) {
 	name, seqText, ok := cutLast(arg, "/")
 	if !ok {
+		if _, err := r.Run(arg); err == nil {
+			return "", usagef("%q is a run; say %s/SEQ for one of its exchanges", arg, arg)
+		}
 		return exchange.ID(arg), nil
 	}
 	seq, err := strconv.ParseUint(seqText, 10, 64)
@@ -251,7 +254,8 @@ func resolve(r reading, arg string) (exchange.ID, error) {
 			return row.ID, nil
 		}
 	}
-	return "", fmt.Errorf("find exchange %d of run %s: %w", seq, runName(run), exchange.ErrMiss)
+	return "", &exchange.Error{Op: "find exchange", Object: arg, Side: exchange.SideStore, Cause: exchange.ErrMiss,
+		Hint: fmt.Sprintf("run %s has %d; store ls %s shows them", run.ID, run.Counts.Stored, printable(name))}
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -261,19 +265,36 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
+// sides are the two halves of an exchange.
+var sides = []string{"request", "response"}
+
+// wantedPart is the part and the side that --raw or --head ask for; part is "" when neither is said.
+func wantedPart(c *cli.Context) (part, side string, err error) {
+	flag, part := "raw", "body"
+	if c.IsSet("head") {
+		flag, part = "head", "head"
+	}
+	switch {
+	case !c.IsSet(flag):
+		return "", "", nil
+	case c.IsSet("raw") && c.IsSet("head"), c.Bool("json"):
+		return "", "", usagef("say one of --raw, --head and --json")
+	case !slices.Contains(sides, c.String(flag)):
+		return "", "", usagef("--%s is request or response, not %q", flag, c.String(flag))
+	}
+	return part, c.String(flag), nil
+}
+
 func (p *program) storeShow(c *cli.Context, r reading) error {
 	id, err := resolve(r, c.Args().First())
 	if err != nil {
 		return err
 	}
-	for flag, part := range map[string]string{"raw": "body", "head": "head"} {
-		side := c.String(flag)
-		if side == "" {
-			continue
-		}
-		if side != "request" && side != "response" {
-			return usagef("--%s is request or response, not %q", flag, side)
-		}
+	part, side, err := wantedPart(c)
+	if err != nil {
+		return err
+	}
+	if part != "" {
 		b, err := r.Bytes(c.Context, id, side, part)
 		if err != nil {
 			return err

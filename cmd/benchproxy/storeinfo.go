@@ -93,7 +93,7 @@ func (p *program) prune(c *cli.Context) error {
 	defer r.Close()
 	own, ok := r.(local)
 	if !ok {
-		return &exchange.Error{Op: "prune store", Side: exchange.SideStore, Cause: exchange.ErrLocked, Hint: "stop the proxy that owns the store first"}
+		return p.ownedByProxy(c)
 	}
 	keep := recorder.Retention{MaxAge: c.Duration("older"), MaxBytes: int64(c.Int("keep")) << 20, DryRun: !c.Bool("yes")}
 	for _, name := range c.Args().Slice() {
@@ -125,6 +125,17 @@ func (p *program) prune(c *cli.Context) error {
 		fmt.Fprintln(p.Stdout, "nothing was removed; say --yes to do it")
 	}
 	return nil
+}
+
+// ownedByProxy refuses what only the owner of the store may do, and names the owner.
+func (p *program) ownedByProxy(c *cli.Context) error {
+	dir, err := p.storeDir(c)
+	if err != nil {
+		return err
+	}
+	owner, _ := recorder.ReadOwner(dir) // it may have ended just now
+	return &exchange.Error{Op: "prune store", Object: dir, Side: exchange.SideStore, Cause: exchange.ErrLocked,
+		Hint: fmt.Sprintf("stop the proxy that owns it first (process %d)", owner.PID)}
 }
 
 // printCheck tells what a check looked at and everything it found wrong.

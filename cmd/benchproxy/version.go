@@ -77,17 +77,22 @@ func (p *program) versionCommand() *cli.Command {
 			if err := exactArgs(c); err != nil {
 				return err
 			}
-			b := readBuild()
-			if c.Bool("json") {
-				return json.NewEncoder(p.Stdout).Encode(b)
-			}
-			fmt.Fprintf(p.Stdout, "benchproxy %s\n", version())
-			fmt.Fprintf(p.Stdout, "  go        %s %s\n", b.Go, b.Platform)
-			for _, name := range shown {
-				short := strings.TrimSuffix(name, "/v4")
-				fmt.Fprintf(p.Stdout, "  %-9s %s\n", short[strings.LastIndex(short, "/")+1:], b.Libraries[name])
-			}
-			return nil
+			return p.printVersion(c)
 		},
 	}
+}
+
+// printVersion is the version command, and the --version flag.
+func (p *program) printVersion(c *cli.Context) error {
+	b := readBuild()
+	if c.Bool("json") {
+		return json.NewEncoder(p.Stdout).Encode(b)
+	}
+	fmt.Fprintf(p.Stdout, "benchproxy %s\n", version())
+	fmt.Fprintf(p.Stdout, "  go        %s %s\n", b.Go, b.Platform)
+	for _, name := range shown {
+		short := strings.TrimSuffix(name, "/v4")
+		fmt.Fprintf(p.Stdout, "  %-9s %s\n", short[strings.LastIndex(short, "/")+1:], b.Libraries[name])
+	}
+	return nil
 }

@@ -9,7 +9,7 @@ import (
 var (
 	ErrUsage       = errors.New("usage")                  // 2: the command line or a config is wrong
 	ErrGate        = errors.New("gate failed")            // 3: a gate failed or a regression was found
-	ErrMiss        = errors.New("no usable reference")    // 4: replay miss, missing or stale golden
+	ErrMiss        = errors.New("not available")          // 4: not in the store, replay miss, missing or stale golden
 	ErrUnreachable = errors.New("engine not reachable")   // 5
 	ErrLocked      = errors.New("store locked")           // 6: another process owns the store
 	ErrDamaged     = errors.New("store damaged or newer") // 7: the store cannot be used by this build

@@ -68,50 +68,70 @@ type Options struct {
 	Fault         Fault
 }
 
+// Words that options take, the default first.
+var (
+	usages     = []string{UsageRequest, UsageAlways, UsageFinish, UsageContinuous, UsageNone}
+	thinkings  = []string{"reasoning_content", "reasoning"}
+	toolForms  = []string{ToolsFragments, ToolsWhole, ToolsOff}
+	framings   = []Framing{FramingChunked, FramingLength, FramingClose}
+	protos     = []string{"HTTP/1.1", "HTTP/1.0"}
+	keepAlives = []string{KeepAlive, KeepAliveNo, KeepAliveLies}
+)
+
+// list is words for a person to choose from.
+func list[T ~string](words []T) string {
+	parts := make([]string, len(words))
+	for i, w := range words {
+		parts[i] = string(w)
+	}
+	return strings.Join(parts, ", ")
+}
+
 // option is one key of Set.
 type option struct {
 	key string
+	doc string // a phrase for help
 	set func(*Options, string) error
 }
 
 // optionTable holds every key of Set.
 var optionTable = []option{
-	{"ttft", func(o *Options, v string) error { return setDuration(&o.TTFT, v) }},
-	{"prefill", func(o *Options, v string) error { return setRate(&o.PrefillTPS, v) }},
-	{"decode", func(o *Options, v string) error { return setRate(&o.DecodeTPS, v) }},
-	{"jitter", func(o *Options, v string) error { return setShare(&o.Jitter, v) }},
-	{"answer", func(o *Options, v string) error { return setCount(&o.Answer, v) }},
-	{"per_event", func(o *Options, v string) error { return setCount(&o.PerEvent, v) }},
-	{"usage", func(o *Options, v string) error {
-		return setWord(&o.Usage, v, UsageRequest, UsageAlways, UsageFinish, UsageContinuous, UsageNone)
+	{"ttft", "DURATION from the slot to the first token", func(o *Options, v string) error { return setDuration(&o.TTFT, v) }},
+	{"prefill", "uncached prompt tokens read per second, on top of ttft", func(o *Options, v string) error { return setRate(&o.PrefillTPS, v) }},
+	{"decode", "generated tokens per second", func(o *Options, v string) error { return setRate(&o.DecodeTPS, v) }},
+	{"jitter", "spread of each event, 0 to 1 of the gap between two", func(o *Options, v string) error { return setShare(&o.Jitter, v) }},
+	{"answer", "tokens of an answer that ends by itself", func(o *Options, v string) error { return setCount(&o.Answer, v) }},
+	{"per_event", "tokens in one event", func(o *Options, v string) error { return setCount(&o.PerEvent, v) }},
+	{"usage", "where usage is reported: " + list(usages), func(o *Options, v string) error {
+		return setWord(&o.Usage, v, usages)
 	}},
-	{"reasoning", func(o *Options, v string) error { return setCount(&o.Reasoning, v) }},
-	{"thinking", func(o *Options, v string) error { return setWord(&o.Thinking, v, "reasoning_content", "reasoning") }},
-	{"tools", func(o *Options, v string) error { return setWord(&o.Tools, v, ToolsFragments, ToolsWhole, ToolsOff) }},
-	{"tool_calls", func(o *Options, v string) error { return setCount(&o.ToolCalls, v) }},
-	{"cached", func(o *Options, v string) error { return setCount(&o.Cached, v) }},
-	{"timings", func(o *Options, v string) error { return setBool(&o.Timings, v) }},
-	{"early_role", func(o *Options, v string) error { return setBool(&o.EarlyRole, v) }},
-	{"ping", func(o *Options, v string) error { return setDuration(&o.Ping, v) }},
-	{"seed", func(o *Options, v string) error { return setSeed(&o.Seed, v) }},
-	{"varied", func(o *Options, v string) error { return setBool(&o.Varied, v) }},
-	{"framing", func(o *Options, v string) error {
-		return setWord(&o.Framing, v, FramingChunked, FramingLength, FramingClose)
+	{"reasoning", "tokens of thinking before the answer", func(o *Options, v string) error { return setCount(&o.Reasoning, v) }},
+	{"thinking", "field of the thinking: " + list(thinkings), func(o *Options, v string) error { return setWord(&o.Thinking, v, thinkings) }},
+	{"tools", "how calls are streamed: " + list(toolForms), func(o *Options, v string) error { return setWord(&o.Tools, v, toolForms) }},
+	{"tool_calls", "calls in an answer to a request with tools", func(o *Options, v string) error { return setCount(&o.ToolCalls, v) }},
+	{"cached", "prompt tokens reported and timed as cached", func(o *Options, v string) error { return setCount(&o.Cached, v) }},
+	{"timings", "1: report timings as llama.cpp does", func(o *Options, v string) error { return setBool(&o.Timings, v) }},
+	{"early_role", "1: the role event comes when the slot starts", func(o *Options, v string) error { return setBool(&o.EarlyRole, v) }},
+	{"ping", "a comment each DURATION until the first token", func(o *Options, v string) error { return setDuration(&o.Ping, v) }},
+	{"seed", "number the text follows from, with the request", func(o *Options, v string) error { return setSeed(&o.Seed, v) }},
+	{"varied", "1: equal requests get different answers", func(o *Options, v string) error { return setBool(&o.Varied, v) }},
+	{"framing", "framing of the body: " + list(framings), func(o *Options, v string) error {
+		return setWord(&o.Framing, v, framings)
 	}},
-	{"proto", func(o *Options, v string) error { return setWord(&o.Proto, v, "HTTP/1.1", "HTTP/1.0") }},
-	{"keepalive", func(o *Options, v string) error {
-		return setWord(&o.KeepAlive, v, KeepAlive, KeepAliveNo, KeepAliveLies)
+	{"proto", "version of the response: " + list(protos), func(o *Options, v string) error { return setWord(&o.Proto, v, protos) }},
+	{"keepalive", "connection after an answer: " + list(keepAlives), func(o *Options, v string) error {
+		return setWord(&o.KeepAlive, v, keepAlives)
 	}},
-	{"gzip", func(o *Options, v string) error { return setBool(&o.Gzip, v) }},
-	{"head_delay", func(o *Options, v string) error { return setDuration(&o.HeadDelay, v) }},
-	{"head_gap", func(o *Options, v string) error { return setDuration(&o.HeadGap, v) }},
-	{"informational", func(o *Options, v string) error { return setStatus(&o.Informational, v, 100, 199) }},
-	{"trailer", func(o *Options, v string) error { return setBool(&o.Trailer, v) }},
-	{"split", func(o *Options, v string) error { return setCount(&o.Split, v) }},
-	{"merge", func(o *Options, v string) error { return setCount(&o.Merge, v) }},
-	{"status", func(o *Options, v string) error { return setStatus(&o.Status, v, 400, 599) }},
-	{"deaf", func(o *Options, v string) error { return setBool(&o.Deaf, v) }},
-	{"fault", func(o *Options, v string) (err error) { o.Fault, err = ParseFault(v); return err }},
+	{"gzip", "1: answer in gzip", func(o *Options, v string) error { return setBool(&o.Gzip, v) }},
+	{"head_delay", "DURATION from the slot to the response head", func(o *Options, v string) error { return setDuration(&o.HeadDelay, v) }},
+	{"head_gap", "DURATION between the lines of the head", func(o *Options, v string) error { return setDuration(&o.HeadGap, v) }},
+	{"informational", "a 1xx status sent first", func(o *Options, v string) error { return setStatus(&o.Informational, v, 100, 199) }},
+	{"trailer", "1: end a chunked body with a trailer", func(o *Options, v string) error { return setBool(&o.Trailer, v) }},
+	{"split", "write at most so many bytes at once", func(o *Options, v string) error { return setCount(&o.Split, v) }},
+	{"merge", "put so many steps in one write", func(o *Options, v string) error { return setCount(&o.Merge, v) }},
+	{"status", "answer with this error status, 400 to 599", func(o *Options, v string) error { return setStatus(&o.Status, v, 400, 599) }},
+	{"deaf", "1: go on when the client has left", func(o *Options, v string) error { return setBool(&o.Deaf, v) }},
+	{"fault", "NAME or NAME@STEPS: " + list(faultKinds), func(o *Options, v string) (err error) { o.Fault, err = ParseFault(v); return err }},
 }
 
 // Keys are the option names that Set knows, in the order of Options.
@@ -123,11 +143,15 @@ func Keys() []string {
 	return keys
 }
 
+// Describe gives each option name that Set knows, in the order of Options, with a phrase that says what it does.
+func Describe(each func(key, doc string)) {
+	for _, o := range optionTable {
+		each(o.key, o.doc)
+	}
+}
+
 // Set applies options written as "key=value; key=value". Durations are Go durations (200ms), rates are tokens a
-// second, switches are 1 or 0, faults are "name" or "name@N". The keys are:
-//
-//	ttft prefill decode jitter answer per_event usage reasoning thinking tools tool_calls cached timings early_role
-//	ping seed varied framing proto keepalive gzip head_delay head_gap informational trailer split merge status deaf fault
+// second, switches are 1 or 0, faults are "name" or "name@N". Describe has the keys.
 //
 // The error wraps exchange.ErrUsage and names the part that is wrong; parts before it have been applied.
 func (o *Options) Set(text string) error {
@@ -138,14 +162,14 @@ func (o *Options) Set(text string) error {
 		}
 		key, value, ok := strings.Cut(part, "=")
 		if !ok {
-			return fmt.Errorf("sim option %q: want key=value: %w", part, exchange.ErrUsage)
+			return fmt.Errorf("%w: sim option %q: want key=value", exchange.ErrUsage, part)
 		}
 		i := slices.IndexFunc(optionTable, func(e option) bool { return e.key == strings.TrimSpace(key) })
 		if i < 0 {
-			return fmt.Errorf("sim option %q: unknown; known are %s: %w", key, strings.Join(Keys(), " "), exchange.ErrUsage)
+			return fmt.Errorf("%w: sim option %q: unknown; known are %s", exchange.ErrUsage, key, strings.Join(Keys(), " "))
 		}
 		if err := optionTable[i].set(o, strings.TrimSpace(value)); err != nil {
-			return fmt.Errorf("sim option %q: %w: %w", part, err, exchange.ErrUsage)
+			return fmt.Errorf("%w: sim option %q: %w", exchange.ErrUsage, part, err)
 		}
 	}
 	return nil
@@ -234,7 +258,7 @@ func setBool(dst *bool, v string) (err error) {
 	return err
 }
 
-func setWord[T ~string](dst *T, v string, known ...T) error {
+func setWord[T ~string](dst *T, v string, known []T) error {
 	if !slices.Contains(known, T(v)) {
 		return fmt.Errorf("want one of %v", known)
 	}
