@@ -36,6 +36,12 @@ func newEngineConn(c, raw net.Conn) *engineConn {
 // closeRaw closes the socket without any goodbye, which unblocks a read or write at once.
 func (c *engineConn) closeRaw() { _ = c.raw.Close() }
 
+// alive reports whether an unused connection may carry another request. A TLS connection may hold what the socket does
+// not show: records that came with the last answer, such as the engine's goodbye or an answer nobody asked for.
+func (c *engineConn) alive() bool {
+	return alive(c.raw) && (c.Conn == c.raw || aliveByDeadline(c.Conn))
+}
+
 // unread are the bytes that were read and not yet used.
 func (c *engineConn) unread() []byte { return c.buf[c.r:c.w] }
 

@@ -162,6 +162,74 @@ func TestTLSAndUnixUpstreams(t *testing.T) {
 	}
 }
 
+// TestStaleTLSConnections holds that what came behind an answer inside TLS, where the socket does not show it, keeps the
+// connection from being used again: an answer nobody asked for would go to the next request.
+func TestStaleTLSConnections(t *testing.T) {
+	for _, behind := range []string{"answer", "goodbye"} {
+		server, client := certificate(t)
+		tl := tls.NewListener(&corkListener{listen(t, "tcp")}, server)
+		e := newEngineOn(t, tl, func(p *peer, a asked) bool {
+			tc := p.Conn.(*tls.Conn)
+			cork := tc.NetConn().(*corked)
+			cork.hold = true
+			p.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			if behind == "answer" {
+				p.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray")
+			} else {
+				tc.CloseWrite()
+			}
+			cork.release()
+			p.waitClosed()
+			return false
+		})
+		r := newRig(t, "https://"+tl.Addr().String(), func(o *rigOptions) { o.up.TLS = client })
+		c := r.dial()
+		for range 5 {
+			if got := c.post("{}").ok(200); got != "ok" {
+				t.Errorf("%s: client got %q", behind, got)
+			}
+			if x := r.sink.next(t); x.Timeline.Reused {
+				t.Errorf("%s: the connection was used again", behind)
+			}
+		}
+		if n := e.served.Load(); n != 5 {
+			t.Errorf("%s: engine saw %d requests, want 5", behind, n)
+		}
+	}
+}
+
+// corkListener accepts connections that can hold writes back.
+type corkListener struct{ net.Listener }
+
+func (l *corkListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &corked{Conn: c}, nil
+}
+
+// corked sends what was written while hold is set in one write.
+type corked struct {
+	net.Conn
+	hold bool
+	held []byte
+}
+
+func (c *corked) Write(b []byte) (int, error) {
+	if !c.hold {
+		return c.Conn.Write(b)
+	}
+	c.held = append(c.held, b...)
+	return len(b), nil
+}
+
+func (c *corked) release() {
+	c.Conn.SetWriteDeadline(time.Time{}) // the goodbye left one
+	c.Conn.Write(c.held)
+	c.hold, c.held = false, nil
+}
+
 // TestLeavingAfterTheEndIsNoAbort holds that a client that closes when it has the whole answer left nothing behind.
 func TestLeavingAfterTheEndIsNoAbort(t *testing.T) {
 	e := newEngine(t, sse(5))

@@ -102,7 +102,7 @@ func (u *Upstream) URL() string { return redact.URL(u.url) }
 // take gives an unused connection that is still alive, or dials one. reused says which.
 func (u *Upstream) take(ctx context.Context) (c *engineConn, reused bool, err error) {
 	for c := u.pop(); c != nil; c = u.pop() {
-		if alive(c.raw) {
+		if c.alive() {
 			return c, true, nil
 		}
 		c.closeRaw()
