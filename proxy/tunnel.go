@@ -32,6 +32,7 @@ func (t *tunnel) run(client net.Conn) {
 		f.seal()
 		return
 	}
+	_ = t.engine.SetDeadline(time.Time{}) // those of the request and its head would end a long session
 	t.start(client)
 	toClient, rerr, werr := t.down(client)
 	t.settle(client, rerr, werr)
@@ -54,7 +55,6 @@ func (t *tunnel) upward(client net.Conn) {
 // down copies from the engine to the client, beginning with what came behind the head.
 func (t *tunnel) down(client net.Conn) (n int64, rerr, werr error) {
 	f := t.f
-	_ = t.engine.SetReadDeadline(time.Time{}) // none
 	at := f.headAt
 	for {
 		if b := t.engine.unread(); len(b) > 0 {

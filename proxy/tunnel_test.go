@@ -59,6 +59,26 @@ func TestTunnel(t *testing.T) {
 	}
 }
 
+// TestTunnelOutlivesTheIdleTimeout holds that a session may be silent for longer than a request or a body may stall.
+func TestTunnelOutlivesTheIdleTimeout(t *testing.T) {
+	e := newEngine(t, echo)
+	r := newRig(t, e.url(), func(o *rigOptions) { o.up.IdleTimeout = 200 * time.Millisecond })
+	c := r.dial().send("%s", upgradeRequest)
+	c.head()
+	got := make([]byte, len("hello"))
+	for i := range 3 {
+		if _, err := io.ReadFull(c.br, got); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		<-time.After(300 * time.Millisecond) // the timeout passes
+		c.send("HELLO")
+	}
+	leave(c, "half")
+	if x := r.sink.next(t); x.End != exchange.EndEOF {
+		t.Errorf("ended as %s %+v", x.End, x.Cause)
+	}
+}
+
 func TestTunnelBreaks(t *testing.T) {
 	for _, side := range []string{"client", "engine"} {
 		broken := make(chan struct{}, 1)
