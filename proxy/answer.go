@@ -29,7 +29,8 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, c *clientConn, f *flight) {
 	}
 	h := &ctx.Response.Header
 	if err := readHead(h, head); err != nil {
-		_ = f.fail(fmt.Errorf("%w: response head: %w", errMalformed, err), "header")
+		// Not the library's words: they repeat header values, which may be cookies or keys.
+		_ = f.fail(fmt.Errorf("%w: a character in the response head that HTTP forbids", errMalformed), "header")
 		s.refuse(ctx, c, f)
 		return
 	}

@@ -253,7 +253,10 @@ func TestAPIKey(t *testing.T) {
 	if e.served.Load() != 0 || r.session.Stats().RefusedKey != 5 {
 		t.Errorf("engine saw %d requests, %d were refused", e.served.Load(), r.session.Stats().RefusedKey)
 	}
-	for _, h := range []string{"authorization: bearer sk-secret-client", "X-Api-Key: sk-secret-client"} {
+	for _, h := range []string{
+		"authorization: bearer sk-secret-client", "X-Api-Key: sk-secret-client",
+		"X-Api-Key: sk-secret-client\r\nAuthorization: Bearer sk-secret-client",
+	} {
 		r.dial().post("{}", h).ok(200)
 		head := e.last(t).Head
 		if strings.Contains(head, "sk-secret-client") || strings.Count(head, "Authorization: Bearer sk-secret-engine\r\n") != 1 {

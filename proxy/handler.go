@@ -77,29 +77,20 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, c *clientConn, f *flight) {
 	}
 }
 
-// authorize checks the client's key and says, in lower case, which header carried it.
-func (s *Server) authorize(h *fasthttp.RequestHeader) (consumed string, ok bool) {
+// authorize checks the client's key and says, in lower case, which headers carried it: the engine must see none of them.
+func (s *Server) authorize(h *fasthttp.RequestHeader) (consumed []string, ok bool) {
 	if s.opts.Key == "" {
-		return "", true
+		return nil, true
 	}
-	var bearer, key []byte
 	for k, v := range h.All() {
-		switch lower(string(k)) {
-		case "authorization":
-			if len(v) > 7 && lower(string(v[:7])) == "bearer " {
-				bearer = v[7:]
-			}
-		case "x-api-key":
-			key = v
+		name := lower(string(k))
+		switch {
+		case name == "authorization" && len(v) > 7 && lower(string(v[:7])) == "bearer " && s.isKey(v[7:]),
+			name == "x-api-key" && s.isKey(v):
+			consumed = append(consumed, name)
 		}
 	}
-	switch {
-	case s.isKey(bearer):
-		return "authorization", true
-	case s.isKey(key):
-		return "x-api-key", true
-	}
-	return "", false
+	return consumed, len(consumed) > 0
 }
 
 // isKey compares digests, so that neither length nor content of the key shows in the time it takes.

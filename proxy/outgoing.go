@@ -22,9 +22,9 @@ type Call struct {
 	Wave   string           // requests sent together
 	Origin *exchange.Origin // what it repeats
 
-	server   *Server // it came through; nil for Do
-	identity bool    // ask for an answer without content coding
-	consumed string  // lower-case name of the header whose credential was for the proxy
+	server   *Server  // it came through; nil for Do
+	identity bool     // ask for an answer without content coding
+	consumed []string // lower-case names of the headers whose credential was for the proxy
 	trailers []string
 }
 
@@ -125,7 +125,7 @@ func (o *outgoing) header(name string, h exchange.Header, hop []string) {
 		}
 	case name == "expect":
 		o.note("header_removed", h.Name, h.Value, "", "answered_by_proxy")
-	case name == o.call.consumed:
+	case slices.Contains(o.call.consumed, name):
 		o.note("header_removed", h.Name, h.Value, "", "credential")
 	case o.upgrade && (name == "connection" || name == "upgrade"):
 		o.line(h.Name, h.Value)
