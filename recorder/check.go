@@ -16,6 +16,7 @@ import (
 
 // CheckReport is what Check found.
 type CheckReport struct {
+	Schema     int       `json:"schema"` // of this document
 	Runs       int       `json:"runs"`
 	OpenRuns   int       `json:"open_runs"` // being written, or their owner died
 	Exchanges  int       `json:"exchanges"`
@@ -50,7 +51,7 @@ type checker struct {
 // request; every blob has its digest; reads sum up to the body and stamps are in order; runs have the counts they
 // state. The error says that the check could not be made; what it found is in the report.
 func (s *Store) Check(ctx context.Context) (CheckReport, error) {
-	c := &checker{s: s, ctx: ctx, counts: map[exchange.ID]exchange.RunCounts{}, used: map[string]bool{}}
+	c := &checker{s: s, ctx: ctx, report: CheckReport{Schema: 1, Problems: []Problem{}}, counts: map[exchange.ID]exchange.RunCounts{}, used: map[string]bool{}}
 	for _, pass := range []func(*badger.Txn) error{c.records, c.strays, c.blobs, c.runs} {
 		if err := s.view(pass); err != nil {
 			return c.report, &exchange.Error{Op: "check store", Object: s.dir, Side: exchange.SideStore, Cause: err}

@@ -25,6 +25,7 @@ type Retention struct {
 
 // PruneReport is what Prune did, or would do.
 type PruneReport struct {
+	Schema      int               `json:"schema"` // of this document
 	Removed     []RunSize         `json:"removed"`
 	Kept        map[string]string `json:"kept,omitempty"` // run that was asked for -> why it stays
 	BytesBefore int64             `json:"bytes_before"`   // disk use of the store
@@ -43,14 +44,14 @@ func (s *Store) Prune(ctx context.Context, keep Retention) (PruneReport, error) 
 }
 
 func (s *Store) prune(ctx context.Context, keep Retention) (report PruneReport, err error) {
-	report.DryRun = keep.DryRun
+	report.Schema, report.DryRun, report.Removed = 1, keep.DryRun, []RunSize{}
 	if report.BytesBefore, err = treeBytes(s.dir); err != nil {
 		return report, err
 	}
 	report.BytesAfter = report.BytesBefore
 	doomed, err := s.chooseRuns(keep, &report)
 	if err != nil || keep.DryRun {
-		report.Removed = doomed
+		report.Removed = append(report.Removed, doomed...)
 		return report, err
 	}
 	for _, r := range doomed {

@@ -9,6 +9,7 @@ import (
 
 // Stats says what takes the space of a store. All sizes are in bytes.
 type Stats struct {
+	Schema      int       `json:"schema"` // of this document
 	Format      int       `json:"format"`
 	DiskBytes   int64     `json:"disk_bytes"`   // blocks of all files
 	GoldenBytes int64     `json:"golden_bytes"` // of them goldens
@@ -29,7 +30,7 @@ func (s *Store) Stats() (Stats, error) {
 	fail := func(err error) (Stats, error) {
 		return Stats{}, &exchange.Error{Op: "measure store", Object: s.dir, Side: exchange.SideStore, Cause: err}
 	}
-	st := Stats{Format: FormatVersion, MinFree: s.o.minFree()}
+	st := Stats{Schema: 1, Format: FormatVersion, MinFree: s.o.minFree()}
 	st.FreeBytes, _ = s.enoughSpace()
 	var err error
 	if st.DiskBytes, err = treeBytes(s.dir); err != nil {
@@ -42,6 +43,7 @@ func (s *Store) Stats() (Stats, error) {
 	if err != nil {
 		return fail(err)
 	}
+	st.Runs = make([]RunSize, 0, len(runs))
 	for _, r := range runs {
 		run := s.live(r.Run)
 		st.Exchanges += run.Counts.Stored

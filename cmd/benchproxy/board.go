@@ -24,7 +24,7 @@ type board struct {
 	width    int
 
 	mu    sync.Mutex
-	cols  []column
+	rows  *rows
 	begun bool
 	below int // lines of the running part on the screen
 	total measure.Totals
@@ -46,13 +46,14 @@ const sampleLimit = 100_000
 const refresh = 200 * time.Millisecond
 
 func newBoard(e env, form boardForm, running func() []string) *board {
-	b := &board{out: e.Stdout, err: e.Stderr, form: form, running: running, cols: exchangeColumns(), total: measure.Totals{Limit: sampleLimit}}
+	b := &board{out: e.Stdout, err: e.Stderr, form: form, running: running, total: measure.Totals{Limit: sampleLimit}}
 	if form == boardLines {
 		width, outTTY := e.TTY(e.Stdout)
 		if _, errTTY := e.TTY(e.Stderr); outTTY && errTTY && e.Getenv("TERM") != "dumb" && e.Getenv("CI") == "" {
 			b.form, b.width = boardLive, width
 		}
 	}
+	b.rows = newRows(exchangeColumns(), b.width)
 	return b
 }
 
@@ -63,14 +64,14 @@ func (b *board) Row(s exchange.Summary) {
 	b.total.Add(&s)
 	switch b.form {
 	case boardJSON:
-		_ = json.NewEncoder(b.out).Encode(s) // a closed pipe ends the program by signal, not here
+		_ = json.NewEncoder(b.out).Encode(s) // when nobody reads any more, the streams go on
 	case boardLines, boardLive:
 		b.erase()
 		if !b.begun {
-			fmt.Fprintln(b.out, headLine(b.cols))
+			fmt.Fprintln(b.out, b.rows.head())
 			b.begun = true
 		}
-		fmt.Fprintln(b.out, rowLine(b.cols, exchangeCells(s)))
+		fmt.Fprintln(b.out, b.rows.line(exchangeCells(s)))
 		b.draw()
 	}
 }

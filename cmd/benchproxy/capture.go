@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -64,8 +66,9 @@ type capture struct {
 
 // startCapture opens listeners and store and begins to serve. On an error nothing is left open.
 func startCapture(e env, s captureSettings) (*capture, error) {
+	holdPipes()
 	c := &capture{s: s, env: e, failed: make(chan error, len(s.upstreams)+1)}
-	for _, step := range []func() error{c.openUpstreams, c.listen, c.openStore, c.openServers} {
+	for _, step := range []func() error{c.openUpstreams, c.listen, c.refuseLoops, c.openStore, c.openServers} {
 		if err := step(); err != nil {
 			c.abandon()
 			return nil, err
@@ -74,6 +77,10 @@ func startCapture(e env, s captureSettings) (*capture, error) {
 	c.serve()
 	return c, nil
 }
+
+// holdPipes lets a write fail whose reader has gone, as in "record | head". By default it would end the process, and with
+// it every stream. Clients that we start get the default again.
+func holdPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 func (c *capture) openUpstreams() error {
 	for _, u := range c.s.upstreams {
@@ -107,6 +114,18 @@ func (c *capture) listen() error {
 	ln, err := listen(c.s.admin, c.s.adminExplicit)
 	c.adminLn = ln
 	return err
+}
+
+// refuseLoops refuses an upstream that is one of our own listeners: each request would become the next one.
+func (c *capture) refuseLoops() error {
+	for _, u := range c.s.upstreams {
+		for _, ln := range append(slices.Clone(c.listeners), c.adminLn) {
+			if ln != nil && leadsTo(u.url, ln.Addr()) {
+				return usagef("--upstream %s is the address of this proxy itself; name the engine's, or another --listen", redact.URL(u.url))
+			}
+		}
+	}
+	return nil
 }
 
 // openStore opens the store and the run; without a store a meter derives the same rows and keeps nothing.
@@ -203,7 +222,8 @@ func (c *capture) health() any {
 	doc := healthDoc{Schema: 1, Status: "ok", Version: version(), Proxy: c.session.Stats()}
 	if c.writer != nil {
 		h := c.writer.Health()
-		doc.Run, doc.Recorder = &c.s.run, &h
+		run := c.writer.Run()
+		doc.Run, doc.Recorder = &run, &h
 		if h.Degraded != "" {
 			doc.Status, doc.Reason = "degraded", h.Degraded
 		}
@@ -320,6 +340,9 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	}
 	if f := c.String("format"); f != "" && !slices.Contains(formats(), f) {
 		return s, usagef("there is no dialect %q; there is %s", f, strings.Join(formats(), ", "))
+	}
+	if err := checkBounds(c); err != nil {
+		return s, err
 	}
 	s.session = proxy.SessionOptions{Identity: identity(c), Dialect: c.String("format"),
 		MaxBody: int64(c.Int("max-body")) << 20, Budget: int64(c.Int("budget")) << 20}

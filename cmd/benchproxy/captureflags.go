@@ -51,6 +51,27 @@ func proxyFlags() []cli.Flag {
 	}
 }
 
+// maxMIB is the largest size a flag takes, so that it stays a number of bytes.
+const maxMIB = 1 << 20
+
+// checkBounds refuses sizes and durations that make no sense. The packages below would take 0 for their default.
+func checkBounds(c *cli.Context) error {
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		switch f.(type) {
+		case *cli.IntFlag:
+			if n := c.Int(name); n < 1 || n > maxMIB {
+				return usagef("--%s %d is not from 1 to %d MiB", name, n, maxMIB)
+			}
+		case *cli.DurationFlag:
+			if d := c.Duration(name); d < 0 || d == 0 && c.IsSet(name) && name != "header-timeout" && name != "drain" {
+				return usagef("--%s %s is not a duration to wait", name, d)
+			}
+		}
+	}
+	return nil
+}
+
 // upstream is one --upstream.
 type upstream struct{ name, url string }
 

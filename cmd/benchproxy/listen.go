@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"syscall"
 
@@ -45,6 +47,21 @@ func listen(addr string, explicit bool) (net.Listener, error) {
 func nextPort(ln net.Listener) string {
 	a := ln.Addr().(*net.TCPAddr)
 	return net.JoinHostPort(a.IP.String(), strconv.Itoa(a.Port+1))
+}
+
+// leadsTo reports whether requests to the URL target arrive at addr, as far as can be told without asking for a name.
+func leadsTo(target string, addr net.Addr) bool {
+	u, err := url.Parse(target)
+	a, isTCP := addr.(*net.TCPAddr)
+	if err != nil || !isTCP || cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]) != strconv.Itoa(a.Port) {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
+	if a.IP.IsLoopback() || a.IP.IsUnspecified() {
+		return local
+	}
+	return a.IP.Equal(ip)
 }
 
 // loopback reports whether addr can be reached from this machine only.

@@ -110,7 +110,11 @@ func (p *program) capture(ctx context.Context, s captureSettings) error {
 	if s.form == boardJSON || p.rest != nil { // stdout belongs to the rows, or to the client
 		out = p.Stderr
 	}
-	printSummary(out, run, c.board.Total())
+	sum := c.board.Total()
+	printSummary(out, run, sum)
+	if p.rest != nil && sum.Exchanges == 0 && waitErr == nil {
+		note(p.Stderr, "Nothing came through the proxy. Does the client take its address from OPENAI_BASE_URL, or from one of its kin?")
+	}
 	return errors.Join(waitErr, err)
 }
 

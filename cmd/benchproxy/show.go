@@ -33,8 +33,21 @@ func printDetail(w io.Writer, d exchange.Detail) {
 	printMetrics(w, d.Metrics)
 	printTimeline(w, d)
 	for _, i := range d.Interventions {
-		fmt.Fprintf(w, "changed   %s to the %s: %s (%s)\n", i.Kind, i.Where, printable(i.Name), i.Reason)
+		fmt.Fprintf(w, "changed   %s to the %s: %s%s (%s)\n", i.Kind, i.Where, printable(i.Name), changeText(i), i.Reason)
 	}
+}
+
+// changeText is what an intervention put in the place of what.
+func changeText(i exchange.Intervention) string {
+	switch {
+	case i.From == "" && i.To == "":
+		return ""
+	case i.To == "":
+		return " " + shorten(i.From)
+	case i.From == "":
+		return " " + shorten(i.To)
+	}
+	return " " + shorten(i.From) + " -> " + shorten(i.To)
 }
 
 func causeText(c *exchange.Cause) string {

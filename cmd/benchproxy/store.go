@@ -145,6 +145,12 @@ func (p *program) withReading(least, most int, action func(*cli.Context, reading
 	}
 }
 
+// runRow is a run as `store ls --runs --json` prints it.
+type runRow struct {
+	Schema int `json:"schema"`
+	exchange.Run
+}
+
 func (p *program) storeLs(c *cli.Context, r reading) error {
 	switch {
 	case c.Args().Len() == 1:
@@ -159,7 +165,7 @@ func (p *program) storeLs(c *cli.Context, r reading) error {
 	if c.Bool("json") {
 		enc := json.NewEncoder(p.Stdout)
 		for _, run := range runs {
-			if err := enc.Encode(run); err != nil {
+			if err := enc.Encode(runRow{Schema: 1, Run: run}); err != nil {
 				return err
 			}
 		}
@@ -215,15 +221,17 @@ func (p *program) listRun(c *cli.Context, r reading, name string) error {
 	}
 	total := measure.Totals{Limit: sampleLimit}
 	cols := exchangeColumns()
-	cols = append(cols[:len(cols)-1], column{head: "ID", width: 26}, cols[len(cols)-1])
-	fmt.Fprintln(p.Stdout, headLine(cols))
+	cols = slices.Insert(cols, len(cols)-1, column{head: "ID", width: 26, drop: 5}) // RUN/SEQ names an exchange as well
+	screen, _ := p.TTY(p.Stdout)
+	table := newRows(cols, screen)
+	fmt.Fprintln(p.Stdout, table.head())
 	for row, err := range r.Summaries(run.ID) {
 		if err != nil {
 			return err
 		}
 		total.Add(&row)
 		cells := exchangeCells(row)
-		fmt.Fprintln(p.Stdout, rowLine(cols, slices.Insert(cells, len(cells)-1, string(row.ID))))
+		fmt.Fprintln(p.Stdout, table.line(slices.Insert(cells, len(cells)-1, string(row.ID))))
 	}
 	printSummary(p.Stdout, &run, total.Run())
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -17,6 +18,7 @@ type column struct {
 	head  string
 	right bool
 	width int // least width; a longer cell of a streamed table is cut, a collected table grows
+	drop  int // > 0: may be left out where the screen is narrow, the highest first
 }
 
 // table collects rows and prints them aligned.
@@ -37,6 +39,59 @@ func (t *table) print(w io.Writer) {
 	for _, r := range t.rows {
 		fmt.Fprintln(w, rowLine(t.cols, r))
 	}
+}
+
+// rows lays out a table whose rows are printed as they come.
+type rows struct {
+	cols []column
+	kept []int // places of cols in the cells of a row
+}
+
+// leastModel is how narrow the column of models may get.
+const leastModel = 10
+
+// newRows fits cols to a screen of that many columns, 0 for no limit: it leaves out what may be, and then shortens the
+// models.
+func newRows(cols []column, screen int) *rows {
+	r := &rows{cols: cols}
+	for i := range cols {
+		cols[i].width = max(cols[i].width, runewidth.StringWidth(cols[i].head))
+		r.kept = append(r.kept, i)
+	}
+	for over := r.width() - screen; screen > 0 && over > 0; over = r.width() - screen {
+		most := 0
+		for i, c := range r.cols {
+			if c.drop > r.cols[most].drop {
+				most = i
+			}
+		}
+		if r.cols[most].drop == 0 {
+			m := slices.IndexFunc(r.cols, func(c column) bool { return c.head == modelHead })
+			r.cols[m].width = max(leastModel, r.cols[m].width-over)
+			break
+		}
+		r.cols, r.kept = slices.Delete(slices.Clone(r.cols), most, most+1), slices.Delete(r.kept, most, most+1)
+	}
+	return r
+}
+
+func (r *rows) width() int {
+	total := 2 * (len(r.cols) - 1)
+	for _, c := range r.cols {
+		total += c.width
+	}
+	return total
+}
+
+func (r *rows) head() string { return headLine(r.cols) }
+
+// line is one row; it takes the cells of all columns.
+func (r *rows) line(cells []string) string {
+	kept := make([]string, len(r.kept))
+	for i, at := range r.kept {
+		kept[i] = cells[at]
+	}
+	return rowLine(r.cols, kept)
 }
 
 func headLine(cols []column) string {
@@ -81,12 +136,18 @@ func printable(s string) string {
 	}, s)
 }
 
+const (
+	modelHead  = "MODEL"
+	modelWidth = 22
+)
+
 // exchangeColumns is the layout of every listing of exchanges.
 func exchangeColumns() []column {
 	return []column{
-		{head: "#", right: true, width: 4}, {head: "MODEL", width: 22}, {head: "PROMPT", right: true, width: 6},
-		{head: "OUTPUT", right: true, width: 6}, {head: "TTFT ms", right: true, width: 8}, {head: "PREFILL tok/s", right: true, width: 13},
-		{head: "DECODE tok/s", right: true, width: 12}, {head: "TOTAL ms", right: true, width: 9}, {head: "OUTCOME", width: 18},
+		{head: "#", right: true, width: 4}, {head: modelHead, width: modelWidth}, {head: "PROMPT", right: true, width: 6, drop: 3},
+		{head: "OUTPUT", right: true, width: 6, drop: 1}, {head: "TTFT ms", right: true, width: 8},
+		{head: "PREFILL tok/s", right: true, width: 13, drop: 4}, {head: "DECODE tok/s", right: true, width: 12},
+		{head: "TOTAL ms", right: true, width: 9, drop: 2}, {head: "OUTCOME", width: 18},
 	}
 }
 

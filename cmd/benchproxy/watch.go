@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/wire"
@@ -72,14 +74,15 @@ func (w *watch) line(l proxy.Live) string {
 		w.seen[l.ID] = s
 	}
 	s.feed(l)
+	name := runewidth.FillRight(runewidth.Truncate(printable(s.model), modelWidth, "…"), modelWidth)
 	age := clock.Since(l.Started).Round(100 * time.Millisecond)
 	switch {
 	case l.Response == nil:
-		return fmt.Sprintf("%4d  %-22s  %6s  waiting for the engine", l.Seq, s.model, age)
+		return fmt.Sprintf("%4d  %s  %6s  waiting for the engine", l.Seq, name, age)
 	case s.tokens == 0:
-		return fmt.Sprintf("%4d  %-22s  %6s  %s, no token yet", l.Seq, s.model, age, bytesText(l.Size))
+		return fmt.Sprintf("%4d  %s  %6s  %s, no token yet", l.Seq, name, age, bytesText(l.Size))
 	}
-	return fmt.Sprintf("%4d  %-22s  %6s  %s, %d token events, first after %s", l.Seq, s.model, age, bytesText(l.Size), s.tokens, s.first)
+	return fmt.Sprintf("%4d  %s  %6s  %s, %d token events, first after %s", l.Seq, name, age, bytesText(l.Size), s.tokens, s.first)
 }
 
 // feed gives the parser the reads that came since the last look.
