@@ -10,6 +10,7 @@ import (
 // blank or a bare CR: whatever some parser might read as a credential goes.
 func Head(head []byte) []byte {
 	var out strings.Builder
+	out.Grow(len(head))
 	secret, started := false, false // whether the header in hand is secret; whether the start line was seen
 	for rest := string(head); rest != ""; {
 		line, end := cutLine(rest)
@@ -76,7 +77,10 @@ func maskLine(line string, prevSecret bool) (string, bool) {
 	}
 	lead := value[:len(value)-len(strings.TrimLeft(value, " \t"))]
 	if !SecretHeader(name) {
-		return name + ":" + maskBareCR(value), false
+		if v := maskBareCR(value); v != value {
+			line = name + ":" + v
+		}
+		return line, false
 	}
 	tail := value[len(strings.TrimRight(value, " \t")):]
 	if strings.TrimSpace(value) == "" {

@@ -227,3 +227,12 @@ func FuzzHeadHidesSecret(f *testing.F) {
 		}
 	})
 }
+
+// TestPlainNames holds that the names that are looked up are what a search finds them to be.
+func TestPlainNames(t *testing.T) {
+	for name := range plainNames {
+		if searchName(name) {
+			t.Errorf("%s is taken for a plain name and is a secret one", name)
+		}
+	}
+}
