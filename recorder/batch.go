@@ -54,6 +54,11 @@ func (w *Writer) commit(batch []*record) {
 		w.dropAll(batch, DropNoSpace)
 		return
 	}
+	if w.store.gone() != nil {
+		w.setDegraded(string(DropStoreGone))
+		w.dropAll(batch, DropStoreGone)
+		return
+	}
 	batch = w.dropDuplicates(batch)
 	if len(batch) == 0 {
 		return

@@ -73,6 +73,9 @@ func (s *Store) closeRun(r RunSize) error {
 	if free, ok := s.enoughSpace(); !ok && free < s.o.minFree()/8 {
 		return fmt.Errorf("%w: %d bytes free", exchange.ErrNoSpace, free)
 	}
+	if err := s.gone(); err != nil {
+		return err
+	}
 	if err := s.putRun(r); err != nil {
 		return err
 	}

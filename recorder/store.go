@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -144,7 +145,11 @@ func openBadger(dir string, o *Options) (db *badger.DB, err error) {
 
 // badgerOpenError tells a store that is in use from one that is broken.
 func (s *Store) badgerOpenError(err error) error {
-	if text := err.Error(); !strings.Contains(text, "directory lock") && !strings.Contains(text, "lock file") {
+	text := err.Error()
+	if strings.Contains(text, syscall.EROFS.Error()) || strings.Contains(text, syscall.EACCES.Error()) {
+		return openError(s.dir, err, "a store is opened for writing also to read it: make the directory writable, or copy it")
+	}
+	if !strings.Contains(text, "directory lock") && !strings.Contains(text, "lock file") {
 		return openError(s.dir, fmt.Errorf("%w: %w", exchange.ErrDamaged, err), "restore a copy of the directory")
 	}
 	who, hint := "another process", "stop that process, or give another directory"
@@ -202,10 +207,44 @@ func (s *Store) Close() error {
 	s.closed = true
 	close(s.stop)
 	s.done.Wait()
-	err := errors.Join(s.db.Sync(), s.db.Close(), s.removeOwner())
+	err := errors.Join(s.closeBadger(), s.removeOwner())
 	s.dec.Close()
 	if err != nil {
 		return &exchange.Error{Op: "close store", Object: s.dir, Side: exchange.SideStore, Cause: err}
+	}
+	return nil
+}
+
+// closeTime is how long Badger may take to write down what it holds in memory, and goneTime how long where its
+// directory is gone.
+const (
+	closeTime = 30 * time.Second
+	goneTime  = time.Second
+)
+
+// closeBadger closes the database, and gives up in the end: Badger repeats a write that fails for ever, and the
+// process would never end. What was acknowledged is in its log files, if those are still there.
+func (s *Store) closeBadger() error {
+	limit := time.NewTimer(closeTime)
+	defer limit.Stop()
+	gone := s.gone()
+	if gone != nil {
+		limit.Reset(goneTime)
+	}
+	closed := make(chan error, 1)
+	s.done.Go(func() { closed <- errors.Join(s.db.Sync(), s.db.Close()) })
+	select {
+	case err := <-closed:
+		return errors.Join(gone, err)
+	case <-limit.C:
+		return errors.Join(gone, errors.New("the database cannot write down what it holds in memory"))
+	}
+}
+
+// gone says so when the directory was moved or removed under us. Badger would go on in files that have no name.
+func (s *Store) gone() error {
+	if _, err := os.Stat(filepath.Join(s.dir, exchangesDir)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the directory was moved or removed: %w", err)
 	}
 	return nil
 }

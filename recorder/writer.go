@@ -16,6 +16,7 @@ const (
 	DropQueueFull  DropReason = "queue_full"  // it came faster than it could be stored
 	DropNoSpace    DropReason = "no_space"    // below the free-space floor
 	DropStoreError DropReason = "store_error" // the commit failed
+	DropStoreGone  DropReason = "store_gone"  // the directory was moved or removed
 	DropEncode     DropReason = "encode"      // it cannot be coded
 	DropClosed     DropReason = "closed"      // it came after Close
 	DropShutdown   DropReason = "shutdown"    // the time to drain was over
