@@ -61,6 +61,7 @@ type capture struct {
 	watch     *watch
 	failed    chan error // a listener that stopped by itself
 	stopBoard context.CancelFunc
+	boardEnd  sync.WaitGroup
 	wg        sync.WaitGroup
 }
 
@@ -194,7 +195,7 @@ func (c *capture) serve() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopBoard = cancel
-	c.wg.Go(func() { c.board.Run(ctx) })
+	c.boardEnd.Go(func() { c.board.Run(ctx) })
 }
 
 func (c *capture) adminOptions() web.Options {
@@ -253,10 +254,12 @@ func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
 		case <-stop:
 		}
 	})
-	var errs []error
-	for _, srv := range c.servers {
-		errs = append(errs, srv.Shutdown(ctx))
+	errs := make([]error, len(c.servers))
+	var ends sync.WaitGroup
+	for i, srv := range c.servers { // all at once: none may take new requests, or lose its time, while another drains
+		ends.Go(func() { errs[i] = srv.Shutdown(ctx) })
 	}
+	ends.Wait()
 	close(stop)
 	for _, up := range c.ups {
 		errs = append(errs, up.Close())
@@ -272,11 +275,12 @@ func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
 	if c.admin != nil {
 		errs = append(errs, c.admin.Close())
 	}
-	c.stopBoard()
 	c.wg.Wait()
 	if c.store != nil {
 		errs = append(errs, c.store.Close())
 	}
+	c.stopBoard() // last: the output may hold it up, and nothing else
+	c.boardEnd.Wait()
 	return run, errors.Join(errs...)
 }
 

@@ -18,13 +18,16 @@ type env struct {
 	Stderr  io.Writer
 	Getenv  func(string) string
 	Environ func() []string
-	Signals <-chan os.Signal // interrupt and terminate
+	Signals <-chan os.Signal // interrupt, terminate and hang-up
 	TTY     func(io.Writer) (width int, ok bool)
 }
 
 func main() {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup stays in force; else the end of the terminal would leave the run open
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	code := run(context.Background(), env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Getenv: os.Getenv, Environ: os.Environ, Signals: signals, TTY: terminal,

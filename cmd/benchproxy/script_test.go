@@ -175,11 +175,15 @@ func running(ts *testscript.TestScript) *servers { return ts.Value(serversKey{})
 
 // end NAME CODE sends an interrupt, waits, compares the exit code, and leaves the output in NAME.out and NAME.err.
 func end(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: end NAME CODE")
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: end NAME CODE [hup]")
+	}
+	sig := os.Interrupt
+	if len(args) == 3 && args[2] == "hup" {
+		sig = syscall.SIGHUP
 	}
 	s := running(ts).running[args[0]]
-	ts.Check(s.cmd.Process.Signal(os.Interrupt))
+	ts.Check(s.cmd.Process.Signal(sig))
 	s.finish(ts, args[0])
 	if got := s.cmd.ProcessState.ExitCode(); strconv.Itoa(got) != args[1] {
 		ts.Fatalf("%s ended with code %d, want %s\n%s", args[0], got, args[1], s.err.String())
