@@ -17,18 +17,29 @@ import (
 
 // board shows exchanges as they end: a table that grows, with the running ones below it on a terminal; plain lines
 // elsewhere; JSON lines for scripts. Rows go to stdout, the running ones to stderr.
+//
+// Row only queues, and Run prints: an output that nobody reads (a pager, a stopped terminal) must not hold up the
+// recorder, which calls Row.
 type board struct {
 	out, err io.Writer
 	form     boardForm
 	running  func() []string // lines about what runs now; nil for none
 	width    int
+	rows     *rows
+	wake     chan struct{} // something waits to be printed
 
-	mu    sync.Mutex
-	rows  *rows
-	begun bool
-	below int // lines of the running part on the screen
-	total measure.Totals
+	begun bool // the head of the table is printed; Run's, as is below
+	below int  // lines of the running part on the screen
+
+	mu      sync.Mutex
+	total   measure.Totals
+	waiting []string // lines to print
+	bytes   int      // of them
+	skipped int      // lines that found no room in waiting
 }
+
+// waitingBytes bounds the lines that wait to be printed.
+const waitingBytes = 4 << 20
 
 type boardForm int
 
@@ -46,7 +57,7 @@ const sampleLimit = 100_000
 const refresh = 200 * time.Millisecond
 
 func newBoard(e env, form boardForm, running func() []string) *board {
-	b := &board{out: e.Stdout, err: e.Stderr, form: form, running: running, total: measure.Totals{Limit: sampleLimit}}
+	b := &board{out: e.Stdout, err: e.Stderr, form: form, running: running, wake: make(chan struct{}, 1), total: measure.Totals{Limit: sampleLimit}}
 	if form == boardLines {
 		width, outTTY := e.TTY(e.Stdout)
 		if _, errTTY := e.TTY(e.Stderr); outTTY && errTTY && e.Getenv("TERM") != "dumb" && e.Getenv("CI") == "" {
@@ -57,23 +68,38 @@ func newBoard(e env, form boardForm, running func() []string) *board {
 	return b
 }
 
-// Row shows an exchange that has ended. It is safe for concurrent use.
+// Row takes an exchange that has ended and never waits. It is safe for concurrent use.
 func (b *board) Row(s exchange.Summary) {
+	line := b.line(s)
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.total.Add(&s)
-	switch b.form {
-	case boardJSON:
-		_ = json.NewEncoder(b.out).Encode(s) // when nobody reads any more, the streams go on
-	case boardLines, boardLive:
-		b.erase()
-		if !b.begun {
-			fmt.Fprintln(b.out, b.rows.head())
-			b.begun = true
-		}
-		fmt.Fprintln(b.out, b.rows.line(exchangeCells(s)))
-		b.draw()
+	switch {
+	case b.form == boardQuiet:
+	case b.bytes+len(line) > waitingBytes:
+		b.skipped++
+	default:
+		b.waiting, b.bytes = append(b.waiting, line), b.bytes+len(line)
 	}
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default: // Run is awake already
+	}
+}
+
+// line is the row of s in the form of the board.
+func (b *board) line(s exchange.Summary) string {
+	switch b.form {
+	case boardQuiet:
+		return ""
+	case boardJSON:
+		line, err := json.Marshal(s)
+		if err != nil {
+			return fmt.Sprintf(`{"error":%q}`, err)
+		}
+		return string(line)
+	}
+	return b.rows.line(exchangeCells(s))
 }
 
 // Total is what the exchanges shown so far come to.
@@ -83,26 +109,45 @@ func (b *board) Total() measure.Run {
 	return b.total.Run()
 }
 
-// Run keeps the running part current until ctx ends, and then removes it.
+// Run prints rows as they come and keeps the running part current until ctx ends. Then it prints what still waits and
+// removes the running part.
 func (b *board) Run(ctx context.Context) {
-	if b.form != boardLive || b.running == nil {
-		return
+	var redraw <-chan time.Time
+	if b.form == boardLive && b.running != nil {
+		tick := time.NewTicker(refresh)
+		defer tick.Stop()
+		redraw = tick.C
 	}
-	tick := time.NewTicker(refresh)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			b.mu.Lock()
 			b.erase()
-			b.mu.Unlock()
+			b.print()
 			return
-		case <-tick.C:
-			b.mu.Lock()
-			b.erase()
-			b.draw()
-			b.mu.Unlock()
+		case <-b.wake:
+		case <-redraw:
 		}
+		b.erase()
+		b.print()
+		b.draw()
+	}
+}
+
+// print writes the lines that wait. When nobody reads them any more they go nowhere, and the streams go on.
+func (b *board) print() {
+	b.mu.Lock()
+	lines, skipped := b.waiting, b.skipped
+	b.waiting, b.bytes, b.skipped = nil, 0, 0
+	b.mu.Unlock()
+	if len(lines) > 0 && !b.begun && b.form != boardJSON {
+		fmt.Fprintln(b.out, b.rows.head())
+		b.begun = true
+	}
+	for _, l := range lines {
+		fmt.Fprintln(b.out, l)
+	}
+	if skipped > 0 {
+		note(b.err, "%d rows are not shown: the output was not read in time; the record has them", skipped)
 	}
 }
 

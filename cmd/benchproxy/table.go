@@ -43,8 +43,9 @@ func (t *table) print(w io.Writer) {
 
 // rows lays out a table whose rows are printed as they come.
 type rows struct {
-	cols []column
-	kept []int // places of cols in the cells of a row
+	cols   []column
+	kept   []int // places of cols in the cells of a row
+	screen int   // columns; 0 for no limit
 }
 
 // leastModel is how narrow the column of models may get.
@@ -53,7 +54,7 @@ const leastModel = 10
 // newRows fits cols to a screen of that many columns, 0 for no limit: it leaves out what may be, and then shortens the
 // models.
 func newRows(cols []column, screen int) *rows {
-	r := &rows{cols: cols}
+	r := &rows{cols: cols, screen: screen}
 	for i := range cols {
 		cols[i].width = max(cols[i].width, runewidth.StringWidth(cols[i].head))
 		r.kept = append(r.kept, i)
@@ -91,7 +92,11 @@ func (r *rows) line(cells []string) string {
 	for i, at := range r.kept {
 		kept[i] = cells[at]
 	}
-	return rowLine(r.cols, kept)
+	line := rowLine(r.cols, kept)
+	if least := r.width(); r.screen >= least { // what goes over is behind the outcome
+		line = runewidth.Truncate(line, r.screen, "…")
+	}
+	return line
 }
 
 func headLine(cols []column) string {

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// stuck is an output that nobody reads until it is let go.
+type stuck struct {
+	bytes.Buffer
+	free chan struct{}
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	<-s.free
+	return s.Buffer.Write(p)
+}
+
+// TestRowsNeverWaitForTheirReader holds that the recorder, which hands rows over, is not held up by a stopped output, and
+// that what found no room is told.
+func TestRowsNeverWaitForTheirReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stuck{free: make(chan struct{})}
+		var errOut bytes.Buffer
+		b := newBoard(env{Stdout: out, Stderr: &errOut, TTY: func(io.Writer) (int, bool) { return 0, false }}, boardLines, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.Run(ctx)
+		}()
+		row := exchange.Summary{Seq: 1, Model: "m", Outcome: exchange.OutcomeComplete}
+		b.Row(row)
+		synctest.Wait() // Run holds the first row
+		fit := waitingBytes / len(b.line(row))
+		for range fit + 7 {
+			b.Row(row)
+		}
+		if got := b.Total().Exchanges; int(got) != fit+8 {
+			t.Errorf("%d exchanges counted, want %d", got, fit+8)
+		}
+		stop()
+		close(out.free)
+		<-done
+		if got := strings.Count(out.String(), "\n"); got != 1+1+fit {
+			t.Errorf("%d lines printed, want a head and %d", got, 1+fit)
+		}
+		if want := "7 rows are not shown"; !strings.Contains(errOut.String(), want) {
+			t.Errorf("stderr %q, want %q", errOut.String(), want)
+		}
+	})
+}
+
+// TestRunningPartIsDrawnAndRemoved looks at what a terminal gets.
+func TestRunningPartIsDrawnAndRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, errOut bytes.Buffer
+		e := env{Stdout: &out, Stderr: &errOut, Getenv: func(string) string { return "" }, TTY: func(io.Writer) (int, bool) { return 30, true }}
+		b := newBoard(e, boardLines, func() []string { return []string{"1 running", "a line that is longer than the screen is wide"} })
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.Run(ctx)
+		}()
+		b.Row(exchange.Summary{Seq: 1, Model: "m", Outcome: exchange.OutcomeComplete})
+		synctest.Wait()
+		stop()
+		<-done
+		if want := "1 running\na line that is longer than t…\n\x1b[2A\r\x1b[J"; errOut.String() != want {
+			t.Errorf("stderr %q, want %q", errOut.String(), want)
+		}
+		if lines := strings.Split(out.String(), "\n"); len(lines) != 3 || !strings.Contains(lines[1], "complete") {
+			t.Errorf("stdout %q", out.String())
+		}
+	})
+}
