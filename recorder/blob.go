@@ -28,8 +28,15 @@ func newDecoder() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxValue))
 }
 
+// minPacked is the shortest value that is compressed, in bytes: the codec's own tables take longer than such values are
+// worth, and a plain answer has a dozen of them.
+const minPacked = 64
+
 // pack is b behind a codec byte, compressed when that makes it smaller.
 func pack(enc *zstd.Encoder, b []byte) []byte {
+	if len(b) < minPacked {
+		return append([]byte{codecRaw}, b...)
+	}
 	out := enc.EncodeAll(b, append(make([]byte, 0, len(b)/3+64), codecZstd))
 	if len(out) <= len(b) {
 		return out

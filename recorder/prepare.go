@@ -2,7 +2,6 @@ package recorder
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -90,7 +89,7 @@ func (p *preparer) prepare(q *queued) (*record, error) {
 	r := &record{loc: location{run: x.Run, seq: x.Seq, id: x.ID}, canonical: sum256(key.Canonical), cost: q.cost}
 	r.summary = p.summarise(&x, key)
 
-	row, err := json.Marshal(&r.summary)
+	row, err := r.summary.MarshalJSON() // json.Marshal would read it all again, to compact what is compact
 	if err != nil {
 		return nil, fmt.Errorf("code summary: %w", err)
 	}
