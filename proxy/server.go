@@ -191,13 +191,13 @@ func (s *Server) Close() error {
 func CheckBind(addr string, key string, insecure bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return &exchange.Error{Op: "check listen address", Object: addr, Side: exchange.SideProxy,
+		return &exchange.Error{Op: "check listen address", Object: addr,
 			Cause: fmt.Errorf("%w: %w", exchange.ErrUsage, err), Hint: "write HOST:PORT"}
 	}
 	if ip := net.ParseIP(host); key != "" || insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return &exchange.Error{Op: "check listen address", Object: addr, Side: exchange.SideProxy,
+	return &exchange.Error{Op: "check listen address", Object: addr,
 		Cause: fmt.Errorf("%w: the address can be reached from outside and no API key is asked of clients", exchange.ErrUsage),
 		Hint:  "set an API key, listen on 127.0.0.1, or say --insecure"}
 }

@@ -46,7 +46,7 @@ func NewUpstream(o UpstreamOptions) (*Upstream, error) {
 	u.opts.MaxIdle = orDefault(o.MaxIdle, DefaultMaxIdle)
 	if err := u.parse(o.URL); err != nil {
 		return nil, &exchange.Error{
-			Op: "parse upstream URL", Object: redact.URL(o.URL), Side: exchange.SideProxy,
+			Op: "parse upstream URL", Object: redact.URL(o.URL),
 			Cause: fmt.Errorf("%w: %w", exchange.ErrUsage, err),
 			Hint:  "write http://host:port, https://host or unix:/path/to/socket",
 		}

@@ -89,7 +89,7 @@ func (c *capture) openUpstreams() error {
 		o.Name, o.URL = u.name, u.url
 		up, err := proxy.NewUpstream(o)
 		if err != nil {
-			return fmt.Errorf("%w: --upstream %s: %w", exchange.ErrUsage, redact.URL(u.url), err)
+			return fmt.Errorf("--upstream: %w", err)
 		}
 		c.ups = append(c.ups, up)
 	}

@@ -17,9 +17,10 @@ func (p *program) recordCommand() *cli.Command {
 		Name:      "record",
 		Usage:     "put a recording proxy in front of an engine",
 		ArgsUsage: "[-- CMD ARGS]",
-		Description: "Point a client at the printed address, or let record start it: with a command after \"--\" it sets OPENAI_BASE_URL,\n" +
-			"OPENAI_API_BASE, ANTHROPIC_BASE_URL, OLLAMA_HOST and GOOGLE_GEMINI_BASE_URL, ends when the client ends, and returns\n" +
-			"its exit code. The first Ctrl-C lets running exchanges end, closes the run and prints a summary; the second does not wait.\n\n" +
+		Description: "Point a client at the printed address (OpenAI clients want it with /v1 behind it), or let record start it: with a\n" +
+			"command after \"--\" it sets OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL, OLLAMA_HOST and\n" +
+			"GOOGLE_GEMINI_BASE_URL, ends when the client ends, and returns its exit code. The first Ctrl-C lets running\n" +
+			"exchanges end, closes the run and prints a summary; the second does not wait.\n\n" +
 			"   benchproxy record --upstream http://127.0.0.1:8080\n" +
 			"   benchproxy record --upstream http://127.0.0.1:8080 --run agent -- python agent.py\n" +
 			"   benchproxy record --upstream a=http://127.0.0.1:8080 --upstream b=http://127.0.0.1:8081",
