@@ -92,10 +92,11 @@ type plainSummary Summary
 // MarshalJSON writes the row with its figures as metrics, basis and absent. Units go with the names of the metrics and
 // are not repeated.
 func (s Summary) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		plainSummary
-		figuresJSON
-	}{plainSummary(s), s.Metrics.split()})
+	b, err := json.Marshal(plainSummary(s))
+	if err != nil {
+		return nil, err
+	}
+	return s.Metrics.appendTo(b)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. A row of a newer version is refused.
