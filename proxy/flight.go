@@ -135,54 +135,6 @@ func (f *flight) connect(ctx context.Context) error {
 	return nil
 }
 
-// sendStep is the part of a large request that is written under one deadline.
-const sendStep = 256 << 10
-
-// send writes the request: head and the first part of the body in one call.
-func (f *flight) send(head []byte) error {
-	body := f.call.Body
-	first := body[:min(len(body), sendStep)]
-	stall := rolling{d: f.up.idle}
-	f.tl.SendStart = exchange.MarkAt(f.origin.NS())
-	if t, ok := stall.renew(f.origin.NS()); ok {
-		_ = f.conn.SetWriteDeadline(t)
-	}
-	parts := net.Buffers{head, first}
-	if len(first) == 0 {
-		parts = parts[:1] // not every connection takes an empty write for nothing
-	}
-	if _, err := parts.WriteTo(f.conn.Conn); err != nil {
-		return err
-	}
-	for body = body[len(first):]; len(body) > 0; {
-		if t, ok := stall.renew(f.origin.NS()); ok {
-			_ = f.conn.SetWriteDeadline(t)
-		}
-		n, err := f.conn.Write(body[:min(len(body), sendStep)])
-		if err != nil {
-			return err
-		}
-		body = body[n:]
-	}
-	f.tl.SendDone = exchange.MarkAt(f.origin.NS())
-	return nil
-}
-
-// earlyWait is how long a response is waited for after the engine stopped taking the request.
-const earlyWait = time.Second
-
-// answeredEarly looks for the response of an engine that refused the request before it had read all of it. The
-// connection is not used again.
-func (f *flight) answeredEarly() bool {
-	if f.stopped() != nil {
-		return false
-	}
-	_ = f.conn.SetReadDeadline(clock.Now().Add(earlyWait))
-	ok := f.headBytes() == nil
-	f.frame.persist = false
-	return ok
-}
-
 // readHead waits for the final response head.
 func (f *flight) readHead() error {
 	if f.up.header > 0 {
