@@ -31,8 +31,8 @@ type Summary struct {
 	Upstream      string         `json:"upstream,omitempty"`
 	Method        string         `json:"method"`
 	Path          string         `json:"path"`
-	Model         string         `json:"model,omitempty"`
-	Engine        string         `json:"engine,omitempty"`
+	Model         string         `json:"model"`
+	Engine        string         `json:"engine"`
 	Dialect       string         `json:"dialect,omitempty"`
 	Status        int            `json:"status"` // HTTP status, 0 when no head came
 	End           End            `json:"end"`
