@@ -27,7 +27,7 @@ var forbidden = map[string][]string{
 }
 
 // testSupport are packages that only tests import; they stand outside the layers.
-var testSupport = []string{"internal/house", "internal/wire/wiretest", "internal/measure/reportcases"}
+var testSupport = []string{"internal/house", "internal/e2e", "internal/wire/wiretest", "internal/measure/reportcases"}
 
 // doors names the only packages that may import a library. Tests may import any library of this table, and the ones of
 // testLibraries.
