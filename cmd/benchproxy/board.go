@@ -34,6 +34,7 @@ type board struct {
 	mu      sync.Mutex
 	total   measure.Totals
 	waiting []string // lines to print
+	notes   []string // the same, for stderr
 	bytes   int      // of them
 	skipped int      // lines that found no room in waiting
 }
@@ -81,9 +82,22 @@ func (b *board) Row(s exchange.Summary) {
 		b.waiting, b.bytes = append(b.waiting, line), b.bytes+len(line)
 	}
 	b.mu.Unlock()
+	b.rouse()
+}
+
+// Note prints a line for a person on stderr, between the rows.
+func (b *board) Note(format string, args ...any) {
+	b.mu.Lock()
+	b.notes = append(b.notes, fmt.Sprintf(format, args...))
+	b.mu.Unlock()
+	b.rouse()
+}
+
+// rouse wakes Run, which may be awake already.
+func (b *board) rouse() {
 	select {
 	case b.wake <- struct{}{}:
-	default: // Run is awake already
+	default:
 	}
 }
 
@@ -136,8 +150,8 @@ func (b *board) Run(ctx context.Context) {
 // print writes the lines that wait. When nobody reads them any more they go nowhere, and the streams go on.
 func (b *board) print() {
 	b.mu.Lock()
-	lines, skipped := b.waiting, b.skipped
-	b.waiting, b.bytes, b.skipped = nil, 0, 0
+	lines, notes, skipped := b.waiting, b.notes, b.skipped
+	b.waiting, b.notes, b.bytes, b.skipped = nil, nil, 0, 0
 	b.mu.Unlock()
 	if len(lines) > 0 && !b.begun && b.form != boardJSON {
 		fmt.Fprintln(b.out, b.rows.head())
@@ -145,6 +159,9 @@ func (b *board) print() {
 	}
 	for _, l := range lines {
 		fmt.Fprintln(b.out, l)
+	}
+	for _, n := range notes {
+		note(b.err, "%s", n)
 	}
 	if skipped > 0 {
 		note(b.err, "%d rows are not shown: the output was not read in time; the record has them", skipped)

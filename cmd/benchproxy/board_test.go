@@ -71,9 +71,12 @@ func TestRunningPartIsDrawnAndRemoved(t *testing.T) {
 		}()
 		b.Row(exchange.Summary{Seq: 1, Model: "m", Outcome: exchange.OutcomeComplete})
 		synctest.Wait()
+		b.Note("%d still running", 1)
+		synctest.Wait()
 		stop()
 		<-done
-		if want := "1 running\na line that is longer than t…\n\x1b[2A\r\x1b[J"; errOut.String() != want {
+		drawn, erased := "1 running\na line that is longer than t…\n", "\x1b[2A\r\x1b[J"
+		if want := drawn + erased + "1 still running\n" + drawn + erased; errOut.String() != want {
 			t.Errorf("stderr %q, want %q", errOut.String(), want)
 		}
 		if lines := strings.Split(out.String(), "\n"); len(lines) != 3 || !strings.Contains(lines[1], "complete") {

@@ -106,6 +106,9 @@ func (p *program) capture(ctx context.Context, s captureSettings) error {
 	}
 	c.announce()
 	waitErr := p.wait(ctx, c)
+	if n := c.session.Stats().Running; n > 0 {
+		c.board.Note("%d still running: they have %s to end; a second Ctrl-C ends them now", n, s.drain)
+	}
 	run, err := c.Close(p.Signals)
 	out := p.Stdout
 	if s.form == boardJSON || p.rest != nil { // stdout belongs to the rows, or to the client
