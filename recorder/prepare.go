@@ -78,7 +78,7 @@ func (p *preparer) work() {
 	}
 }
 
-// prepare masks, keys, digests, summarises and compresses one exchange. The exchange itself stays as it is.
+// prepare masks, keys, digests, summarizes and compresses one exchange. The exchange itself stays as it is.
 func (p *preparer) prepare(q *queued) (*record, error) {
 	x := *q.x
 	x.Run, x.Seq = p.w.run.ID, q.seq
@@ -87,7 +87,7 @@ func (p *preparer) prepare(q *queued) (*record, error) {
 
 	key := canon.RequestKey(&x.Request)
 	r := &record{loc: location{run: x.Run, seq: x.Seq, id: x.ID}, canonical: sum256(key.Canonical), cost: q.cost}
-	r.summary = p.summarise(&x, key)
+	r.summary = p.summarize(&x, key)
 
 	row, err := r.summary.MarshalJSON() // json.Marshal would read it all again, to compact what is compact
 	if err != nil {
@@ -133,8 +133,8 @@ func (p *preparer) addBlob(r *record, sum digest, segments [][]byte) blobRef {
 	return ref
 }
 
-// summarise is the row of an exchange: what Derive makes of it, and the facts.
-func (p *preparer) summarise(x *exchange.Exchange, key canon.Key) exchange.Summary {
+// summarize is the row of an exchange: what Derive makes of it, and the facts.
+func (p *preparer) summarize(x *exchange.Exchange, key canon.Key) exchange.Summary {
 	s := p.derive(x)
 	s.Version = exchange.SummaryVersion
 	s.ID, s.Run, s.Seq, s.Key = x.ID, x.Run, x.Seq, key.Key

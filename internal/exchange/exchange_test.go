@@ -25,7 +25,7 @@ func TestNewIDSortsByTimeAndIsValid(t *testing.T) {
 }
 
 func TestEncodeULIDKnownValue(t *testing.T) {
-	// The largest value of the specification and its neighbour with only the top bit set.
+	// The largest value of the specification and its neighbor with only the top bit set.
 	all := [16]byte{}
 	for i := range all {
 		all[i] = 0xff

@@ -130,7 +130,7 @@ type DetailBody struct {
 	Calls         []ToolCall                 `json:"tool_calls"`
 	Choices       []ChoiceText               `json:"choices,omitempty"`        // when the answer has more than one
 	Error         *AnswerError               `json:"error"`                    // the error the engine sent inside its answer
-	Timings       json.RawMessage            `json:"engine_timings,omitempty"` // normalised; the engine's own clock
+	Timings       json.RawMessage            `json:"engine_timings,omitempty"` // normalized; the engine's own clock
 	Extras        map[string]json.RawMessage `json:"engine_extras,omitempty"`  // the engine's own fields, verbatim
 	Request       HeadView                   `json:"request"`
 	Response      HeadView                   `json:"response"`

@@ -25,7 +25,7 @@ package measure
 // into common reads, however many, while the reads keep coming; one event that holds the whole answer.
 const (
 	burstMinEvents   = 3
-	burstMaxSpacing  = 500_000 // ns between neighbours, 2,000 events a second
+	burstMaxSpacing  = 500_000 // ns between neighbors, 2,000 events a second
 	flushMinEvents   = 16
 	flushMinPause    = 250_000_000 // ns
 	silenceMin       = 50_000_000  // ns

@@ -25,7 +25,7 @@ func (a *Analysis) gaps(s *stream) {
 	a.set(MergedReads, s.perRead(unitReads, func() float64 { return float64(s.merged) }))
 }
 
-// eventGaps are the gaps between neighbouring token events of different reads in ms, sorted. It is a census of the
+// eventGaps are the gaps between neighboring token events of different reads in ms, sorted. It is a census of the
 // stream, not a sample. Events of one read share a stamp, so there is no gap between them to speak of.
 func (s *stream) eventGaps() (gaps []float64, why exchange.Reason) {
 	if why := s.noTokens(); why != "" {

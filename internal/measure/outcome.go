@@ -85,7 +85,7 @@ func cause(x *exchange.Exchange, t *wire.Transcript, o exchange.Outcome) *exchan
 	return defaultCause(x.End)
 }
 
-// finishError is the normalised finish reason of an answer that the engine gave up (error, abort, failed ...). Some
+// finishError is the normalized finish reason of an answer that the engine gave up (error, abort, failed ...). Some
 // engines say nothing more than that.
 const finishError = "error"
 

@@ -34,7 +34,7 @@ type RunMetric struct {
 	Excluded map[exchange.Reason]int `json:"excluded,omitempty"` // why how many rows with a dialect gave no sample
 }
 
-// runMetrics are the metrics a run is summarised by. Those of the decode rate leave short answers out.
+// runMetrics are the metrics a run is summarized by. Those of the decode rate leave short answers out.
 var runMetrics = [...]struct {
 	name   string
 	decode bool

@@ -33,7 +33,7 @@ var faultKinds = []FaultKind{
 	FaultStall, FaultGarbage, FaultGarbageBody, FaultBadChunk, FaultBadHead, FaultCrashConn, FaultCrash,
 }
 
-// Fault is a misbehaviour and its place. The zero value is none.
+// Fault is a misbehavior and its place. The zero value is none.
 type Fault struct {
 	Kind  FaultKind
 	After int // steps that are sent whole before it; the whole answer when it is shorter

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFaults holds what a client sees of every misbehaviour, as raw bytes after the head. A chunked answer of the
+// TestFaults holds what a client sees of every misbehavior, as raw bytes after the head. A chunked answer of the
 // request is: role, four tokens, finish, [DONE].
 func TestFaults(t *testing.T) {
 	_, addr := start(t, Config{})

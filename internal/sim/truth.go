@@ -24,7 +24,7 @@ type Write struct {
 
 // How a request ended, as the server saw it.
 const (
-	EndedSent  = "sent"        // everything planned was written, a planned misbehaviour included
+	EndedSent  = "sent"        // everything planned was written, a planned misbehavior included
 	EndedGone  = "client_gone" // the client left before
 	EndedClose = "shutdown"    // the server was closed
 )

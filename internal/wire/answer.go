@@ -160,7 +160,7 @@ func (a *answer) fill(t *Transcript) {
 	t.DialectEnd = (a.ended || a.allFinished()) && t.FinishNorm != normError
 }
 
-// norm is the normalised finish reason of choice 0; an error anywhere wins.
+// norm is the normalized finish reason of choice 0; an error anywhere wins.
 func (a *answer) norm(t *Transcript) string {
 	if t.Error != nil {
 		return normError
@@ -168,7 +168,7 @@ func (a *answer) norm(t *Transcript) string {
 	if t.FinishReason == nil {
 		return ""
 	}
-	return normaliseFinish(*t.FinishReason, len(t.Choice0().ToolCalls) > 0)
+	return normalizeFinish(*t.FinishReason, len(t.Choice0().ToolCalls) > 0)
 }
 
 func (c *choice) snapshot() Choice {

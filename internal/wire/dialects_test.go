@@ -192,7 +192,7 @@ func TestFinishReasons(t *testing.T) {
 		{"stop", false, normStop}, {"stop", true, normTools}, {"eos", false, normStop}, {"length", true, normLength},
 		{"function_call", false, normTools}, {"content_filter", false, normFiltered}, {"abort", false, normError}, {"load", false, ""}, {"new", true, ""},
 	} {
-		if got := normaliseFinish(tc.raw, tc.tools); got != tc.want {
+		if got := normalizeFinish(tc.raw, tc.tools); got != tc.want {
 			t.Errorf("%q with tools %v is %q, want %q", tc.raw, tc.tools, got, tc.want)
 		}
 	}

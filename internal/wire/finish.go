@@ -1,6 +1,6 @@
 package wire
 
-// The normalised finish reasons.
+// The normalized finish reasons.
 const (
 	normStop     = "stop"
 	normLength   = "length"
@@ -9,8 +9,8 @@ const (
 	normError    = "error"
 )
 
-// finishWords maps the finish reasons that engines send to the normalised ones. What is missing here (Ollama's load and
-// unload, say) has no normalised form.
+// finishWords maps the finish reasons that engines send to the normalized ones. What is missing here (Ollama's load and
+// unload, say) has no normalized form.
 var finishWords = map[string]string{
 	"stop": normStop, "eos": normStop, "word": normStop, "end_turn": normStop, "stop_sequence": normStop, "pause_turn": normStop,
 	"STOP": normStop, "completed": normStop, "eos_token": normStop, "stop_str": normStop,
@@ -26,9 +26,9 @@ var finishWords = map[string]string{
 	"error": normError, "abort": normError, "failed": normError, "MALFORMED_FUNCTION_CALL": normError,
 }
 
-// normaliseFinish maps a raw finish reason. An answer that stops with tool calls in it stopped for them, whatever the
+// normalizeFinish maps a raw finish reason. An answer that stops with tool calls in it stopped for them, whatever the
 // engine calls it.
-func normaliseFinish(raw string, hasTools bool) string {
+func normalizeFinish(raw string, hasTools bool) string {
 	n := finishWords[raw]
 	if n == normStop && hasTools {
 		return normTools

@@ -51,7 +51,7 @@ type Event struct {
 	Running int64 // completion tokens of the running usage it carries; -1 when it carries none
 }
 
-// Usage is the last non-null usage of the answer, normalised: prompt includes cached, completion includes reasoning.
+// Usage is the last non-null usage of the answer, normalized: prompt includes cached, completion includes reasoning.
 // A nil count was not reported; a reported 0 is 0.
 type Usage struct {
 	Prompt        *int64

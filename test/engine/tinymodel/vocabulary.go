@@ -28,7 +28,7 @@ const ChatTemplate = "{% for message in messages %}{{'<|im_start|>' + message['r
 const blank = "\u2581"
 
 // vocabulary is the list of tokens. Every word comes with all its prefixes, since the tokenizer builds words up by
-// joining neighbours that are tokens together.
+// joining neighbors that are tokens together.
 type vocabulary struct {
 	tokens []string
 	scores []float32
