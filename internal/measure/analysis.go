@@ -87,6 +87,7 @@ func (a *Analysis) remarks(s *stream) {
 	a.flag(FlagContentCoded, t.Coding != "")
 	a.flag(FlagCodingError, t.CodingError != "")
 	a.flag(FlagRecordTruncated, x.State == exchange.StateTruncated || !x.Response.Body.Whole())
+	a.flag(FlagOversizedEvent, t.Oversized > 0)
 	complete := a.Outcome == exchange.OutcomeComplete
 	proper := x.End == exchange.EndEOF || x.End == exchange.EndClientGone // a client need not wait for what follows the end
 	a.flag(FlagUncleanEnd, complete && x.Tunnel == nil && !proper)

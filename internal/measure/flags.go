@@ -19,5 +19,6 @@ const (
 	FlagContentCoded      = "content_coded"           // stamps are those of reads of coded bytes
 	FlagCodingError       = "coding_error"            // the content coding could not be undone to the end
 	FlagRecordTruncated   = "record_truncated"        // a memory bound cut the record
-	FlagOutcomeUnverified = "outcome_unverified"      // complete by its transport only: the record was cut before the dialect's end
+	FlagOversizedEvent    = "oversized_event"         // an event was too large to be taken apart: its tokens, usage and end are not in the figures
+	FlagOutcomeUnverified = "outcome_unverified"      // complete by its transport only: the record was cut before the dialect's end, or an event was oversized
 )

@@ -26,8 +26,9 @@ func Outcome(x *exchange.Exchange, t *wire.Transcript) exchange.Outcome {
 		return byTransport(x.End, exchange.OutcomeComplete)
 	case t.DialectEnd:
 		return exchange.OutcomeComplete
-	case !x.Response.Body.Whole():
-		// We cut the record, so the missing end is our own doing. The transport is all there is to judge by.
+	case !x.Response.Body.Whole() || t.Oversized > 0:
+		// We cut the record, or left a huge event unread, so the missing end is our own doing. The transport is all there is
+		// to judge by.
 		return byTransport(x.End, exchange.OutcomeComplete)
 	}
 	return byTransport(x.End, exchange.OutcomeUpstreamTruncated)

@@ -70,6 +70,25 @@ func TestOutcomeOfOtherMethodsNeedsNoDialectEnd(t *testing.T) {
 	}
 }
 
+// TestOutcomeOfAnOversizedEvent holds that an answer which we did not take apart is not called truncated by its engine.
+func TestOutcomeOfAnOversizedEvent(t *testing.T) {
+	x := &exchange.Exchange{Request: exchange.Request{Method: "POST"}, Response: exchange.Response{Status: 200}}
+	for end, want := range map[exchange.End]exchange.Outcome{
+		exchange.EndEOF: exchange.OutcomeComplete, exchange.EndShort: exchange.OutcomeUpstreamTruncated,
+	} {
+		x.End = end
+		a := Derive(x, &wire.Transcript{Dialect: wire.DialectChat, Oversized: 1}, wire.RequestFacts{N: 1})
+		if a.Outcome != want {
+			t.Errorf("%s: %s, want %s", end, a.Outcome, want)
+		}
+		if want == exchange.OutcomeComplete {
+			wantFlags(t, a, FlagOversizedEvent, FlagOutcomeUnverified)
+		} else {
+			wantFlags(t, a, FlagOversizedEvent)
+		}
+	}
+}
+
 func TestOutcomeOfTunnels(t *testing.T) {
 	for end, want := range map[exchange.End]exchange.Outcome{
 		exchange.EndEOF: exchange.OutcomeComplete, exchange.EndClientGone: exchange.OutcomeComplete,
