@@ -36,7 +36,7 @@ func newStage(t *testing.T) (context.Context, stage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { engine.Close() })
+	t.Cleanup(engine.Close)
 	return ctx, stage{binary: binary, engine: engine, store: rig.Store{Binary: binary, Dir: t.TempDir() + "/store"}}
 }
 
@@ -47,7 +47,7 @@ func (s stage) record(ctx context.Context, t *testing.T, run string) *rig.Proxy 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.Close() })
+	t.Cleanup(p.Close)
 	return p
 }
 

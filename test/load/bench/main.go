@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.SetOutput(stderr)
 	fs.StringVar(&cfg.benchproxy, "benchproxy", "", "`PATH` of the program")
 	fs.StringVar(&cfg.reverseproxy, "reverseproxy", "", "`PATH` of the comparison")
-	fs.IntVar(&cfg.rounds, "rounds", 7, "how often every scenario is played on every target")
+	fs.IntVar(&cfg.rounds, "rounds", 5, "how often every scenario is played on every target")
 	fs.IntVar(&cfg.streams, "streams", 1000, "streams that run or rest at once in the large scenarios")
 	fs.BoolVar(&cfg.json, "json", false, "print JSON")
 	if err := fs.Parse(args); err != nil {
@@ -63,7 +63,7 @@ func measureAll(ctx context.Context, cfg config, progress io.Writer) (*report, e
 	if err != nil {
 		return nil, fmt.Errorf("make directory for stores: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's temporary directory
 	b := &bench{cfg: cfg, dir: dir, progress: progress}
 	defer b.Close()
 	r := newReport(cfg)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -31,14 +30,13 @@ type target struct {
 }
 
 // Close ends its process. The engine is ended by its owner.
-func (t *target) Close() error {
-	switch {
-	case t.proxy != nil:
-		return t.proxy.Close()
-	case t.other != nil:
-		return t.other.Close()
+func (t *target) Close() {
+	if t.proxy != nil {
+		t.proxy.Close()
 	}
-	return nil
+	if t.other != nil {
+		t.other.Close()
+	}
 }
 
 // settle waits until the target has done all the work that its requests made.
@@ -67,15 +65,13 @@ type bench struct {
 }
 
 // Close ends every process.
-func (b *bench) Close() error {
-	var errs []error
+func (b *bench) Close() {
 	for _, t := range b.targets {
-		errs = append(errs, t.Close())
+		t.Close()
 	}
 	if b.engine != nil {
-		errs = append(errs, b.engine.Close())
+		b.engine.Close()
 	}
-	return errors.Join(errs...)
 }
 
 func (b *bench) note(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
@@ -127,7 +123,8 @@ func (t *target) startOther(ctx context.Context, path, upstream string) error {
 	}
 	m, err := p.Out.Match(ctx, regexp.MustCompile(`http://(\S+)\n`))
 	if err != nil {
-		return errors.Join(err, p.Close())
+		p.Close()
+		return fmt.Errorf("start %s: %w", path, err)
 	}
 	t.other, t.addr, t.pid = p, m[1], p.PID()
 	return nil

@@ -76,10 +76,7 @@ func (p *Process) Kill() {
 }
 
 // Close kills the program when it still runs.
-func (p *Process) Close() error {
-	p.Kill()
-	return nil
-}
+func (p *Process) Close() { p.Kill() }
 
 // Log is what a program wrote so far, safe for concurrent use.
 type Log struct {

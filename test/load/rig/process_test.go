@@ -23,7 +23,7 @@ func shell(t *testing.T, script string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.Close() })
+	t.Cleanup(p.Close)
 	return p
 }
 

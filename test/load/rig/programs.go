@@ -3,7 +3,6 @@ package rig
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,7 +34,8 @@ func StartEngine(ctx context.Context, path string) (*Engine, error) {
 	defer cancel()
 	m, err := p.Out.Match(ctx, regexp.MustCompile(`"url":"(http://([^"]+))"`))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start scripted engine: %w: %s", err, p.Err.Tail()), p.Close())
+		p.Close()
+		return nil, fmt.Errorf("start scripted engine: %w: %s", err, p.Err.Tail())
 	}
 	return &Engine{Process: p, URL: m[1], Addr: m[2]}, nil
 }
@@ -77,7 +77,8 @@ func StartProxy(ctx context.Context, path string, args ...string) (*Proxy, error
 	defer cancel()
 	m, err := p.Err.Match(ctx, regexp.MustCompile(`(?s)http://(\S+)  ->.*admin (http://\S+)`))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start proxy: %w", err), p.Close())
+		p.Close()
+		return nil, fmt.Errorf("start proxy: %w", err)
 	}
 	return &Proxy{Process: p, Addr: m[1], Admin: m[2]}, nil
 }
