@@ -18,16 +18,14 @@ import (
 type bystander struct {
 	conn *client
 	name string
-	body []byte // what came so far
 }
 
 const slowStream = "X-Sim: decode=50; answer=20"
 
-// newBystander starts a stream and waits until it runs.
+// newBystander starts a stream of 400 ms.
 func newBystander(t testing.TB, addr, name string) *bystander {
 	t.Helper()
-	b := &bystander{conn: dial(t, addr).send(chat(name, slowStream)), name: name}
-	return b
+	return &bystander{dial(t, addr).send(chat(name, slowStream)), name}
 }
 
 // unharmed holds that the stream came whole to client and record.
@@ -192,5 +190,47 @@ func checkFault(t *testing.T, x record, a answer, want faultEnd) {
 	sameBytes(t, "the recorded body", x.Response.Body.Bytes(), a.body)
 	if len(a.body) == 0 {
 		t.Error("nothing of the answer came")
+	}
+}
+
+// TestEngineHeadsThatAreNoHTTP: a response whose head cannot be trusted becomes a 502 with a record that keeps the cause;
+// bytes behind the end of a body reach nobody, and the next request is answered on a connection of its own.
+func TestEngineHeadsThatAreNoHTTP(t *testing.T) {
+	raw := map[string]string{
+		"two lengths":      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x",
+		"negative length":  "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}",
+		"length of words":  "HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\n{}",
+		"unknown coding":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: rot13\r\n\r\n{}",
+		"no head":          "{}",
+		"endless head":     "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("a", 2<<20) + "\r\n\r\n",
+		"status of a word": "HTTP/1.1 OK\r\n\r\n",
+		"bytes behind":     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nforeign",
+	}
+	r := newRig(t, func(o *rigOptions) {
+		o.engine.Handler = func(q sim.Request) *sim.Script {
+			text, ok := raw[caseOf(q)]
+			if !ok {
+				return sim.BodyScript(200, "application/json", sim.FramingLength, []byte(`{"ok":1}`), 0)
+			}
+			end := sim.EndTruncate
+			if caseOf(q) == "bytes behind" {
+				end = sim.EndKeep
+			}
+			return &sim.Script{Framing: sim.FramingRaw, Steps: []sim.Step{{Data: []byte(text)}}, End: end}
+		}
+	})
+	for name := range raw {
+		a, x := r.do(t, chat(name)), r.stored(t, name, 0)
+		outcome := exchange.OutcomeUpstreamError
+		if x.Response.Status == 200 { // a head came, and the body behind it has no known end
+			outcome = exchange.OutcomeUpstreamTruncated
+		}
+		if name == "bytes behind" {
+			a.whole(t, 200, []byte("{}"))
+			sameBytes(t, "the recorded body", x.Response.Body.Bytes(), []byte("{}"))
+		} else if a.StatusCode != 502 || x.Cause == nil || x.Cause.Side != exchange.SideEngine || x.row.Outcome != outcome {
+			t.Errorf("%s: the client got %d, the record is %s, %+v, %s", name, a.StatusCode, x.End, x.Cause, x.row.Outcome)
+		}
+		r.do(t, chat("after "+name)).whole(t, 200, []byte(`{"ok":1}`))
 	}
 }

@@ -163,10 +163,15 @@ func checkCapture(t *testing.T, r *rig, c wiretest.Capture, name string, a answe
 	return x
 }
 
-// checkStamps holds that nothing was stamped before the engine wrote it: each read against the newest write of which
-// it holds a body byte.
+// checkStamps holds that nothing was stamped before the engine wrote it: the head against the write of its last byte,
+// each read against the newest write of which it holds a body byte.
 func checkStamps(t testing.TB, x record, engine sim.Record) {
 	t.Helper()
+	head, _ := x.Timeline.HeaderRead.NS()
+	i := slices.IndexFunc(engine.Writes, func(w sim.Write) bool { return w.Offset+w.Size >= len(x.Response.Head) })
+	if i < 0 || engine.Writes[i].Wall-wallOf(x, head) > int64(granularity) {
+		t.Errorf("the head is stamped at %d, before the engine's write %d of its end", wallOf(x, head), i)
+	}
 	end := 0
 	for i, rd := range x.Timeline.Reads {
 		if rd.Size == 0 {

@@ -63,7 +63,7 @@ func (q request) bytes() []byte {
 	return append(append(b.Bytes(), "\r\n"...), q.body...)
 }
 
-// chat is a streamed chat request of n words for an answer of at most 4096 tokens.
+// chat is a streamed chat request.
 func chat(name string, headers ...string) request {
 	return request{name: name, headers: headers, body: chatBody}
 }

@@ -78,7 +78,7 @@ func TestRR31EveryAnswerIsInTheCapture(t *testing.T) {
 // TestRR40MemoryIsBounded: 600 MB through record mode reach the client whole, while the heap stays small; the record says
 // that it was cut and still has the digest of all of it.
 func TestRR40MemoryIsBounded(t *testing.T) {
-	const piece, pieces, kept, bound = 64 << 10, 9600, 1 << 20, 64 << 20
+	const piece, pieces, kept, bound = 64 << 10, 9600, 1 << 20, 32 << 20
 	data := bytes.Repeat([]byte("0123456789abcdef"), piece/16)
 	chunk := []byte(fmt.Sprintf("%x\r\n%s\r\n", piece, data))
 	s := &sim.Script{Framing: sim.FramingRaw, Steps: []sim.Step{
@@ -94,7 +94,6 @@ func TestRR40MemoryIsBounded(t *testing.T) {
 		o.engine.KeepBytes = 1
 		o.session.MaxBody, o.session.Budget = kept, 8<<20
 	})
-	runtime.GC() // what earlier tests left would hide a growth
 	before := heap()
 	got, peak := sha256.New(), uint64(0)
 	body := dial(t, r.addr).send(request{target: "/files", name: "large"}).head("POST").Body
@@ -129,8 +128,9 @@ func TestRR40MemoryIsBounded(t *testing.T) {
 
 func hexOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// heap is the memory of the heap in use, garbage of the last cycle included.
+// heap is the memory of the heap in use without garbage, which grows with what earlier tests left.
 func heap() uint64 {
+	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse
@@ -173,19 +173,18 @@ func TestAX21NoByteOfAnotherStream(t *testing.T) {
 			name := fmt.Sprintf("%d.%d", round, k)
 			x := r.stored(t, name, 0)
 			body := x.Response.Body.Bytes()
-			if foreign(whole(body), name) || !bytes.HasPrefix(sent(t, r, name), body) {
+			if foreign(whole(body), name) || !bytes.HasPrefix(sent(name), body) {
 				t.Errorf("the record of %s holds foreign bytes: %q", name, body)
 			}
-			if x.End != exchange.EndClientGone {
-				t.Errorf("%s ended as %s", name, x.End)
+			if whole := len(body) == len(sent(name)); x.End != exchange.EndClientGone && !(whole && x.End == exchange.EndEOF) {
+				t.Errorf("%s ended as %s after %d bytes", name, x.End, len(body)) // a client that was held up may leave too late
 			}
 		}
 	}
 }
 
 // sent are all body bytes that the engine means to send for a request of TestAX21NoByteOfAnotherStream.
-func sent(t *testing.T, r *rig, name string) []byte {
-	t.Helper()
+func sent(name string) []byte {
 	var b strings.Builder
 	for i := range 50 {
 		b.WriteString(sse(delta(fmt.Sprintf("tag-%s-%d;", name, i))))

@@ -43,9 +43,9 @@ func played(t *testing.T, s *sim.Script, edit ...func(*rigOptions)) *rig {
 	return newRig(t, append([]func(*rigOptions){func(o *rigOptions) { o.engine.Handler = sim.Always(s) }}, edit...)...)
 }
 
-// TestRR01RecordingIsATee (and AX-23): frames reach the client as the engine sends them, with recording on as with it off;
+// TestRR01AX23RecordingIsATee: frames reach the client as the engine sends them, with recording on as with it off;
 // the record has the same spacing.
-func TestRR01RecordingIsATee(t *testing.T) {
+func TestRR01AX23RecordingIsATee(t *testing.T) {
 	t.Parallel()
 	script := timed(200*time.Millisecond, sse(delta("a")), sse(delta("b")), sse(delta("c")), sse(delta("d")), sse(stop, "[DONE]"))
 	on, off := played(t, script), played(t, script, func(o *rigOptions) { o.off = true })
@@ -193,8 +193,8 @@ func TestRR21FourTimesAreFour(t *testing.T) {
 	})
 }
 
-// TestRR22KeyOrderIsKept (and RR-26): an answer whose keys are in no order, and a stream, are in the store byte for byte.
-func TestRR22KeyOrderIsKept(t *testing.T) {
+// TestRR22RR26BodiesAreKeptByteForByte: an answer whose keys are in no order, and a stream, are in the store byte for byte.
+func TestRR22RR26BodiesAreKeptByteForByte(t *testing.T) {
 	body := []byte(`{"z":1,"object":"chat.completion","b" : 2,"choices":[{"message":{"role":"assistant","content":"x"},"index":0,"finish_reason":"stop"}],"a":1.0}`)
 	stream := bodyOf(timed(0, sse(delta("b")), sse(delta("a")), sse(stop, "[DONE]")))
 	r := newRig(t, func(o *rigOptions) {

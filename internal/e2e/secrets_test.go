@@ -72,6 +72,7 @@ func TestRR10RR11RR40NoPathStoresASecret(t *testing.T) {
 	key := r.front(r.url, proxy.UpstreamOptions{Name: "keyed", Credentials: func() []exchange.Header {
 		return []exchange.Header{{Name: "Authorization", Value: "Bearer " + secret}}
 	}}, proxy.ServerOptions{Key: secret})
+	rejectsKey(t, r, r.front(r.url, proxy.UpstreamOptions{Name: "closed"}, proxy.ServerOptions{Key: "another key"}))
 	var names []string
 	for i := range credentials() {
 		names = append(names, fmt.Sprint("scheme", i))
@@ -97,6 +98,17 @@ func TestRR10RR11RR40NoPathStoresASecret(t *testing.T) {
 	scanFiles(t, r.dir, false)
 	r.close()
 	scanFiles(t, r.dir, true)
+}
+
+// rejectsKey holds that a client with the wrong key is told so, in words without it, and leaves no record.
+func rejectsKey(t *testing.T, r *rig, addr string) {
+	t.Helper()
+	c := dial(t, addr)
+	defer c.Close()
+	a := c.send(request{target: secretTarget, name: "rejected", headers: credentials(), body: chatBody}).answer("POST", 0)
+	if st := r.session.Stats(); a.StatusCode != 401 || bytes.Contains(a.body, []byte(secret)) || st.RefusedKey != 1 || st.Accepted != 0 {
+		t.Errorf("a wrong key got %d %s, counters %+v", a.StatusCode, a.body, st)
+	}
 }
 
 // sendSecrets sends one request with credentials, and holds that engine and client see what the other side sent.
