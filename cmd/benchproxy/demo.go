@@ -28,12 +28,12 @@ func (p *program) demoCommand() *cli.Command {
 			"engines do, and prints what was recorded. The engine knows when it wrote each byte, so the demo also prints how far\n" +
 			"our stamps are off.",
 		Flags: []cli.Flag{storeFlag(), jsonFlag()},
-		Action: func(c *cli.Context) error {
+		Action: p.interruptible(func(c *cli.Context) error {
 			if err := exactArgs(c); err != nil {
 				return err
 			}
 			return p.demo(c)
-		},
+		}),
 	}
 }
 

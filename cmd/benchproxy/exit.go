@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -20,8 +19,6 @@ const (
 	exitDamaged     = 7
 	exitNoSpace     = 8
 	exitIncomplete  = 9
-	exitInterrupted = 130
-	exitTerminated  = 143
 )
 
 // exitHelp is the table that `help` prints.
@@ -31,7 +28,7 @@ const exitHelp = `EXIT CODES:
    2  usage                               7  store damaged, or newer than this build
    3  gate failed, or a regression        8  no space
    4  no such record, or a replay miss    9  run incomplete
-   130, 143  a signal left a replay, bench or gate incomplete
+   130, 143  a signal ended the command before its work was done
 `
 
 // childExit carries the exit code of a client that record ran; it is ours too.
@@ -42,11 +39,14 @@ func (c childExit) Error() string { return fmt.Sprintf("the client ended with ex
 // exitCode maps an error to the code the process ends with.
 func exitCode(err error) int {
 	var child childExit
+	var signal interrupted
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &child):
 		return child.code
+	case errors.As(err, &signal):
+		return signal.code()
 	}
 	for _, row := range []struct {
 		kind error
@@ -60,7 +60,6 @@ func exitCode(err error) int {
 		{exchange.ErrDamaged, exitDamaged},
 		{exchange.ErrNoSpace, exitNoSpace},
 		{exchange.ErrIncomplete, exitIncomplete},
-		{context.Canceled, exitInterrupted},
 	} {
 		if errors.Is(err, row.kind) {
 			return row.code

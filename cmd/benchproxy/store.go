@@ -132,7 +132,7 @@ func (p *program) storeCommand() *cli.Command {
 
 // withReading opens and closes the store around an action that takes from least to most arguments.
 func (p *program) withReading(least, most int, action func(*cli.Context, reading) error) cli.ActionFunc {
-	return func(c *cli.Context) error {
+	return p.interruptible(func(c *cli.Context) error {
 		if n := c.Args().Len(); n < least || n > most {
 			return usagef("%s takes %s, got %d arguments", c.Command.FullName(), cmp.Or(c.Command.ArgsUsage, "no arguments"), n)
 		}
@@ -142,6 +142,20 @@ func (p *program) withReading(least, most int, action func(*cli.Context, reading
 		}
 		defer r.Close()
 		return action(c, r)
+	})
+}
+
+// rowsOf are the rows of a run until ctx ends, which is an error.
+func rowsOf(ctx context.Context, r reading, run exchange.ID) iter.Seq2[exchange.Summary, error] {
+	return func(yield func(exchange.Summary, error) bool) {
+		for row, err := range r.Summaries(run) {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
 	}
 }
 
@@ -156,7 +170,7 @@ func (p *program) storeLs(c *cli.Context, r reading) error {
 	case c.Args().Len() == 1:
 		return p.listRun(c, r, c.Args().First())
 	case c.Bool("json") && !c.Bool("runs"):
-		return p.listAll(r)
+		return p.listAll(c.Context, r)
 	}
 	runs, err := r.Runs()
 	if err != nil {
@@ -185,22 +199,22 @@ func (p *program) storeLs(c *cli.Context, r reading) error {
 	return nil
 }
 
-func (p *program) listAll(r reading) error {
+func (p *program) listAll(ctx context.Context, r reading) error {
 	runs, err := r.Runs()
 	if err != nil {
 		return err
 	}
 	for _, run := range runs {
-		if err := p.jsonRows(r, run.ID); err != nil {
+		if err := p.jsonRows(ctx, r, run.ID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *program) jsonRows(r reading, run exchange.ID) error {
+func (p *program) jsonRows(ctx context.Context, r reading, run exchange.ID) error {
 	enc := json.NewEncoder(p.Stdout)
-	for row, err := range r.Summaries(run) {
+	for row, err := range rowsOf(ctx, r, run) {
 		if err != nil {
 			return err
 		}
@@ -217,7 +231,7 @@ func (p *program) listRun(c *cli.Context, r reading, name string) error {
 		return err
 	}
 	if c.Bool("json") {
-		return p.jsonRows(r, run.ID)
+		return p.jsonRows(c.Context, r, run.ID)
 	}
 	total := measure.Totals{Limit: sampleLimit}
 	cols := exchangeColumns()
@@ -225,7 +239,7 @@ func (p *program) listRun(c *cli.Context, r reading, name string) error {
 	screen, _ := p.TTY(p.Stdout)
 	table := newRows(cols, screen)
 	fmt.Fprintln(p.Stdout, table.head())
-	for row, err := range r.Summaries(run.ID) {
+	for row, err := range rowsOf(c.Context, r, run.ID) {
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func (p *program) pruneCommand() *cli.Command {
 			&cli.DurationFlag{Name: "older", Usage: "remove runs that started longer ago, as `DURATION` (720h is 30 days)"},
 			&cli.IntFlag{Name: "keep", Usage: "remove the oldest until the records of the rest take at most so many `MIB`"},
 			&cli.BoolFlag{Name: "yes", Usage: "do it"}},
-		Action: p.prune,
+		Action: p.interruptible(p.prune),
 	}
 }
 

@@ -30,6 +30,7 @@ type table struct {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *table) print(w io.Writer) {
+	fitHeads(t.cols)
 	for _, r := range t.rows {
 		for i, c := range r {
 			t.cols[i].width = max(t.cols[i].width, runewidth.StringWidth(c))
@@ -41,7 +42,7 @@ func (t *table) print(w io.Writer) {
 	}
 }
 
-// rows lays out a table whose rows are printed as they come.
+// rows lays out a table whose rows are printed as they come. Once made it does not change.
 type rows struct {
 	cols   []column
 	kept   []int // places of cols in the cells of a row
@@ -54,9 +55,9 @@ const leastModel = 10
 // newRows fits cols to a screen of that many columns, 0 for no limit: it leaves out what may be, and then shortens the
 // models.
 func newRows(cols []column, screen int) *rows {
+	fitHeads(cols)
 	r := &rows{cols: cols, screen: screen}
 	for i := range cols {
-		cols[i].width = max(cols[i].width, runewidth.StringWidth(cols[i].head))
 		r.kept = append(r.kept, i)
 	}
 	for over := r.width() - screen; screen > 0 && over > 0; over = r.width() - screen {
@@ -99,11 +100,17 @@ func (r *rows) line(cells []string) string {
 	return line
 }
 
+// fitHeads makes each column at least as wide as its head.
+func fitHeads(cols []column) {
+	for i, c := range cols {
+		cols[i].width = max(c.width, runewidth.StringWidth(c.head))
+	}
+}
+
 func headLine(cols []column) string {
 	heads := make([]string, len(cols))
-	for i := range cols {
-		cols[i].width = max(cols[i].width, runewidth.StringWidth(cols[i].head))
-		heads[i] = cols[i].head
+	for i, c := range cols {
+		heads[i] = c.head
 	}
 	return rowLine(cols, heads)
 }
