@@ -83,7 +83,7 @@ func (p *program) demo(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer engine.Close()
+	defer func() { _ = engine.Close() }() // it has nothing to lose
 	ups := []upstream{{name: "engine", url: engine.url}}
 	s := captureSettings{upstreams: ups, listen: "127.0.0.1:0", admin: adminOff, run: newRun("record", demoRun, ups), drain: 10 * time.Second,
 		session: proxy.SessionOptions{Identity: exchange.Identity{Engine: "sim", Version: version(), Basis: "label"}}}
@@ -175,7 +175,7 @@ func demoTruth(w io.Writer, dir string, run exchange.ID, records []sim.Record) e
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }() // nothing was written
 	byStep := map[string]sim.Record{}
 	for _, r := range records {
 		if step, ok := exchange.HeaderValue(r.Headers, demoHeader); ok {
