@@ -135,8 +135,12 @@ func (s *Server) over() bool {
 	return s.ended
 }
 
-// cutTime is how long connections that were cut may take to end.
-const cutTime = 5 * time.Second
+const (
+	// cutTime is how long connections that were cut may take to end.
+	cutTime = 5 * time.Second
+	// lastWords is how long clients of exchanges that were cut may take to be told so.
+	lastWords = 250 * time.Millisecond
+)
 
 // Shutdown stops accepting and waits for running exchanges. When ctx ends first they are cut: their connections are
 // closed on both sides and they are sealed as EndShutdown; the error is then that of ctx.
@@ -147,6 +151,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.session.cancelAll(s, exchange.EndShutdown, exchange.Cause{
 			Side: exchange.SideProxy, Code: "shutdown", Text: "the proxy was stopped and the drain time had passed",
 		})
+		s.letGo()
 		for _, c := range s.hub.all() {
 			_ = c.Conn.Close()
 		}
@@ -157,6 +162,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		}
 	}
 	return errors.Join(err, s.hub.Close())
+}
+
+// letGo waits until the connections of exchanges that were cut have ended by themselves, with an answer that says so
+// where none had begun.
+func (s *Server) letGo() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(lastWords); len(s.hub.all()) > 0; {
+		select {
+		case <-tick.C:
+		case <-end:
+			return
+		}
+	}
 }
 
 // drain waits until no connection is served and every exchange is sealed. The library stops waiting for good when it

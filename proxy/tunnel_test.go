@@ -178,7 +178,10 @@ func TestShutdownCuts(t *testing.T) {
 		}
 		<-e.closed
 	}
-	for _, c := range []*raw{waiting, stream, ws, old} {
+	if _, code := errorObject(t, waiting.ok(503)); code != "proxy_shutdown" {
+		t.Errorf("the client that waited was told %q", code)
+	}
+	for _, c := range []*raw{stream, ws, old} {
 		c.rest()
 	}
 }

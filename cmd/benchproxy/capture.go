@@ -257,7 +257,7 @@ func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
 	errs := make([]error, len(c.servers))
 	var ends sync.WaitGroup
 	for i, srv := range c.servers { // all at once: none may take new requests, or lose its time, while another drains
-		ends.Go(func() { errs[i] = srv.Shutdown(ctx) })
+		ends.Go(func() { errs[i] = c.drained(srv.Shutdown(ctx)) })
 	}
 	ends.Wait()
 	close(stop)
@@ -282,6 +282,16 @@ func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
 	c.stopBoard() // last: the output may hold it up, and nothing else
 	c.boardEnd.Wait()
 	return run, errors.Join(errs...)
+}
+
+// drained drops the error of a drain time that passed: the exchanges that were cut are in the record, and the capture
+// ends as it should.
+func (c *capture) drained(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && c.session.Stats().Running == 0 {
+		note(c.env.Stderr, "the drain time of %s had passed: what still ran was cut (--drain)", c.s.drain)
+		return nil
+	}
+	return err
 }
 
 // abandon closes what startCapture opened before it failed.

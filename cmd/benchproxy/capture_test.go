@@ -1,15 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/benchproxy/benchproxy/proxy"
 )
 
 // TestAllListenersCloseAtOnce holds that no listener takes new requests while the exchanges of another drain.
@@ -20,11 +20,7 @@ func TestAllListenersCloseAtOnce(t *testing.T) {
 		<-answer
 	}))
 	defer engine.Close()
-	c, err := startCapture(env{Stdout: io.Discard, Stderr: io.Discard, TTY: func(io.Writer) (int, bool) { return 0, false }}, captureSettings{
-		upstreams: []upstream{{name: "a", url: engine.URL}, {name: "b", url: engine.URL}},
-		listen:    "127.0.0.1:0", listenExplicit: true, admin: adminOff, store: filepath.Join(t.TempDir(), "s"), queue: 1 << 20,
-		run: newRun("record", "", nil), form: boardQuiet, drain: time.Minute, session: proxy.SessionOptions{},
-	})
+	c, err := startCapture(quietEnv(io.Discard), quietCapture(t, time.Minute, engine.URL, engine.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,4 +57,56 @@ func TestAllListenersCloseAtOnce(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Errorf("close: %v", err)
 	}
+}
+
+// TestDrainTimeThatPassed holds that exchanges which outlast the drain time are cut, told so, and no failure of ours.
+func TestDrainTimeThatPassed(t *testing.T) {
+	asked := make(chan struct{})
+	engine := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer engine.Close()
+	var stderr bytes.Buffer
+	c, err := startCapture(quietEnv(&stderr), quietCapture(t, 50*time.Millisecond, engine.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := make(chan int, 1)
+	go func() {
+		resp, err := http.Get(c.base(0) + "/slow")
+		if err != nil {
+			status <- 0
+			return
+		}
+		resp.Body.Close()
+		status <- resp.StatusCode
+	}()
+	<-asked
+	run, err := c.Close(nil)
+	if err != nil || run.Counts.Stored != 1 {
+		t.Errorf("close: %v, run %+v", err, run)
+	}
+	if got := <-status; got != 503 {
+		t.Errorf("the client got %d", got)
+	}
+	if !strings.Contains(stderr.String(), "--drain") {
+		t.Errorf("said %q", stderr.String())
+	}
+}
+
+func quietEnv(stderr io.Writer) env {
+	return env{Stdout: io.Discard, Stderr: stderr, TTY: func(io.Writer) (int, bool) { return 0, false }}
+}
+
+// quietCapture is a capture with a listener for each engine.
+func quietCapture(t *testing.T, drain time.Duration, engines ...string) captureSettings {
+	s := captureSettings{
+		listen: "127.0.0.1:0", listenExplicit: true, admin: adminOff, store: filepath.Join(t.TempDir(), "s"), queue: 1 << 20,
+		run: newRun("record", "", nil), form: boardQuiet, drain: drain,
+	}
+	for i, url := range engines {
+		s.upstreams = append(s.upstreams, upstream{name: string(rune('a' + i)), url: url})
+	}
+	return s
 }
