@@ -69,13 +69,18 @@ func checkReport(t *testing.T, a *Analysis, want reportcases.Expect) {
 		t.Errorf("peak %+v, want at least %v of %v", peak, want.PeakAtLeast, decode.Value)
 	}
 	if want.ToolCalls != nil {
-		var got []exchange.ToolCall
-		for _, c := range a.Transcript.Choice0().ToolCalls {
-			got = append(got, exchange.ToolCall{Name: c.Name, Arguments: c.Arguments})
-		}
-		if diff := cmp.Diff(want.ToolCalls, got); diff != "" {
-			t.Errorf("tool calls (-want +got):\n%s", diff)
-		}
+		checkCalls(t, a, want.ToolCalls)
+	}
+}
+
+func checkCalls(t *testing.T, a *Analysis, want []exchange.ToolCall) {
+	t.Helper()
+	var got []exchange.ToolCall
+	for _, c := range a.Transcript.Choice0().ToolCalls {
+		got = append(got, exchange.ToolCall{Name: c.Name, Arguments: c.Arguments})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tool calls (-want +got):\n%s", diff)
 	}
 }
 

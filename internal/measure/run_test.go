@@ -13,13 +13,18 @@ import (
 // row is the summary row of a script.
 func (s *script) row() exchange.Summary { return Summarize(s.x, s.derive()) }
 
-func TestSummarizeTakesEveryField(t *testing.T) {
+// filled is a script with something in every field that a row takes.
+func filled() *script {
 	s := newScript().texts(100, 20, 5).usage(10, 5)
 	s.x.ID, s.x.Run, s.x.Seq, s.x.Upstream, s.x.Identity.Engine = "ID", "RUN", 7, "main", "llamacpp"
 	s.x.Request.Body, s.x.Response.Body = exchange.NewBody([]byte("{}")), exchange.NewBody([]byte("data"))
 	s.t.Model, s.t.FinishReason, s.t.ParseErrors = "answered", ref("stop"), 2
 	s.x.Interventions = []exchange.Intervention{{Kind: "header_changed"}}
-	row := s.row()
+	return s
+}
+
+func TestSummarizeTakesEveryField(t *testing.T) {
+	row := filled().row()
 	if row.Version != exchange.SummaryVersion || row.ID != "ID" || row.Run != "RUN" || row.Seq != 7 || row.Upstream != "main" || row.Engine != "llamacpp" {
 		t.Errorf("identity: %+v", row)
 	}
@@ -32,6 +37,10 @@ func TestSummarizeTakesEveryField(t *testing.T) {
 	if row.RequestBytes != 2 || row.ResponseBytes != 4 || row.RequestSum == "" || row.ResponseSum == "" || len(row.Interventions) != 1 {
 		t.Errorf("bodies: %+v", row)
 	}
+}
+
+func TestSummarizeNamesTheModelAskedForAndNoDialectOfAGet(t *testing.T) {
+	s := filled()
 	s.r.Model = "asked"
 	if got := s.row().Model; got != "asked" {
 		t.Errorf("model %q", got)
