@@ -34,6 +34,10 @@ func TestSummarizeTakesEveryField(t *testing.T) {
 	if row.Model != "answered" || *row.FinishReason != "stop" || row.ParseErrors != 2 || row.Outcome != exchange.OutcomeComplete || row.End != exchange.EndEOF {
 		t.Errorf("answer: %+v", row)
 	}
+}
+
+func TestSummarizeTakesSizesAndChanges(t *testing.T) {
+	row := filled().row()
 	if row.RequestBytes != 2 || row.ResponseBytes != 4 || row.RequestSum == "" || row.ResponseSum == "" || len(row.Interventions) != 1 {
 		t.Errorf("bodies: %+v", row)
 	}
