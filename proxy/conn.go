@@ -21,16 +21,21 @@ const (
 // engineConn is one connection to the engine with its read buffer. One flight owns it at a time; only closeRaw may be
 // called by others.
 type engineConn struct {
-	net.Conn          // what is read and written: plain or TLS
-	raw      net.Conn // the socket beneath
-	buf      []byte   // buf[r:w] was read and not yet used
+	net.Conn             // what is read and written: plain or TLS
+	raw      net.Conn    // the socket beneath
+	kernel   *kernelConn // the same, where the kernel stamps what it receives; else nil
+	buf      []byte      // buf[r:w] was read and not yet used
 	r, w     int
 	full     bool      // the last read filled the buffer
 	since    time.Time // when it became idle
+
+	last     int64               // newest stamp of this exchange, ns since its origin
+	received int64               // newest one of the kernel, Unix ns
+	clock    exchange.StampClock // what made its stamps so far
 }
 
-func newEngineConn(c, raw net.Conn) *engineConn {
-	return &engineConn{Conn: c, raw: raw, buf: make([]byte, firstBuffer)}
+func newEngineConn(c, raw net.Conn, kernel *kernelConn) *engineConn {
+	return &engineConn{Conn: c, raw: raw, kernel: kernel, buf: make([]byte, firstBuffer)}
 }
 
 // closeRaw closes the socket without any goodbye, which unblocks a read or write at once.
@@ -59,7 +64,7 @@ func (c *engineConn) fill(o clock.Origin) (at int64, err error) {
 		c.makeRoom()
 	}
 	n, err := c.Conn.Read(c.buf[c.w:])
-	at = o.NS()
+	at = c.stamp(o, n)
 	c.w += n
 	c.full = c.w == len(c.buf)
 	if n > 0 {
@@ -71,8 +76,40 @@ func (c *engineConn) fill(o clock.Origin) (at int64, err error) {
 	return at, err
 }
 
-// stampClock names the clock of fill's stamps.
-func (c *engineConn) stampClock() exchange.StampClock { return exchange.ClockRead }
+// stamp is the instant of a read that just returned n bytes: the kernel's receive stamp where there is a sane one, else
+// now. Under TLS it is that of the newest segment that was needed to have these bytes.
+func (c *engineConn) stamp(o clock.Origin, n int) int64 {
+	if c.kernel == nil || n == 0 {
+		return c.stamped(o.NS(), n, exchange.ClockRead)
+	}
+	received, ok := c.kernel.taken()
+	if !ok {
+		return c.stamped(o.NS(), n, exchange.ClockRead)
+	}
+	at, now := o.FromUnix(received)
+	if at < 0 || at > now || received < c.received { // of another exchange, or the wall clock was set meanwhile
+		return c.stamped(now, n, exchange.ClockRead)
+	}
+	c.received = received
+	return c.stamped(max(at, c.last), n, exchange.ClockKernel) // two readings of the clocks differ by some ns
+}
+
+// stamped keeps account of which clock stamped the reads of this exchange.
+func (c *engineConn) stamped(at int64, n int, by exchange.StampClock) int64 {
+	if n > 0 {
+		switch c.clock {
+		case "", by:
+			c.clock = by
+		default:
+			c.clock = exchange.ClockMixed
+		}
+		c.last = at
+	}
+	return at
+}
+
+// begin starts the account of a new exchange.
+func (c *engineConn) begin() { c.last, c.received, c.clock = 0, 0, "" }
 
 // makeRoom gives fill a place to read to: the front of the buffer, or a larger buffer when one read filled it.
 func (c *engineConn) makeRoom() {

@@ -131,6 +131,7 @@ func (f *flight) connect(ctx context.Context) error {
 		return net.ErrClosed
 	}
 	f.conn, f.live, f.tl.Reused = c, c, reused
+	c.begin()
 	f.tl.Dialed = exchange.MarkAt(f.origin.NS())
 	return nil
 }
@@ -188,7 +189,7 @@ func (f *flight) takeHead(r exchange.Response) (err error) {
 	r.Informational = f.response.Informational
 	f.response = r
 	f.tl.HeaderRead = exchange.MarkAt(f.headAt)
-	f.tl.Clock = f.conn.stampClock()
+	f.tl.Clock = f.conn.clock
 	frame, err := frameResponse(&f.response, f.call.Method)
 	if err != nil {
 		return err
@@ -260,7 +261,7 @@ func (f *flight) detach(keep bool) {
 	if c == nil {
 		return
 	}
-	f.conn = nil
+	f.conn, f.tl.Clock = nil, c.clock
 	if keep && !stopped && c.r == c.w {
 		f.up.put(c)
 		return

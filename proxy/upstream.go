@@ -187,15 +187,16 @@ func (u *Upstream) dial(ctx context.Context) (*engineConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	raw, kernel := stampedByKernel(raw)
 	if u.tls == nil {
-		return newEngineConn(raw, raw), nil
+		return newEngineConn(raw, raw, kernel), nil
 	}
 	c := tls.Client(raw, u.tls)
 	if err := c.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
-	return newEngineConn(c, raw), nil
+	return newEngineConn(c, raw, kernel), nil
 }
 
 func (u *Upstream) dialRaw(ctx context.Context) (net.Conn, error) {

@@ -23,5 +23,14 @@ func At(t time.Time) Origin { return Origin{t: t} }
 // NS is the number of nanoseconds since the origin, on the monotonic clock.
 func (o Origin) NS() int64 { return int64(time.Since(o.t)) }
 
+// FromUnix places an instant of the wall clock, in Unix nanoseconds, on the origin's monotonic scale. It compares it with
+// the wall clock of this very moment, so that a step of the wall clock since the origin does not matter. now is the
+// present on the same scale.
+func (o Origin) FromUnix(unix int64) (ns, now int64) {
+	t := time.Now()
+	now = int64(t.Sub(o.t))
+	return now - (t.UnixNano() - unix), now
+}
+
 // Wall is the origin on the wall clock, in UTC and without a monotonic reading: what may be stored.
 func (o Origin) Wall() time.Time { return o.t.UTC().Round(0) }

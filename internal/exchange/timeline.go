@@ -49,6 +49,8 @@ type StampClock string
 const (
 	// ClockKernel is the kernel's receive time of the newest segment a read returned.
 	ClockKernel StampClock = "kernel"
+	// ClockMixed is ClockKernel but for reads that the kernel had no usable stamp for: these carry the read stamp.
+	ClockMixed StampClock = "mixed"
 	// ClockRead is the moment the Read call returned to us.
 	ClockRead StampClock = "read"
 )
@@ -69,7 +71,7 @@ type Timeline struct {
 	RequestRead Mark `json:"request_read"`    // request head and body whole
 	Dialed      Mark `json:"upstream_dialed"` // connection in hand, dialed or from the pool
 	SendStart   Mark `json:"send_start"`      // t0: the moment before the first request byte was written to the engine
-	SendDone    Mark `json:"send_done"`       // last request byte written
+	SendDone    Mark `json:"send_done"`       // the write of the last request byte returned; the answer may have arrived before
 	HeaderRead  Mark `json:"header_read"`     // final response head complete
 	FirstRead   Mark `json:"first_read"`      // first read that brought a body byte
 	LastRead    Mark `json:"last_read"`       // last read that brought a body byte

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package proxy
+
+import "net"
+
+// kernelConn does not exist where the kernel gives no receive stamps.
+type kernelConn struct{}
+
+func stampedByKernel(c net.Conn) (net.Conn, *kernelConn) { return c, nil }
+
+func (k *kernelConn) taken() (unix int64, ok bool) { return 0, false }
