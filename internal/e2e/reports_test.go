@@ -110,8 +110,9 @@ func playVariant(t *testing.T, r *rig, v reportcases.Variant, n int) bool {
 	name := fmt.Sprintf("%s#%d", variantName(v), n)
 	x := v.Exchange()
 	q := request{name: name, body: string(x.Request.Body.Bytes())}
-	p := play{v: v, client: r.do(t, q), rec: r.stored(t, name, 0), engine: r.truth(t, name), exact: measure.Analyze(x)}
-	p.live = measure.Analyze(p.rec.Exchange)
+	request := wire.ReadRequest(x.Request.Target, x.Request.Headers, x.Request.Body.Bytes()) // the same for both
+	p := play{v: v, client: r.do(t, q), rec: r.stored(t, name, 0), engine: r.truth(t, name)}
+	p.exact, p.live = measure.Derive(x, wire.Parse(x), request), measure.Derive(p.rec.Exchange, wire.Parse(p.rec.Exchange), request)
 	p.checkContent(t)
 	checkStamps(t, p.rec, p.engine)
 	checkMerged(t, p.rec)

@@ -228,25 +228,32 @@ func (r *rig) closeStore() error {
 	return errors.Join(err, r.store.Close())
 }
 
+// nextRow waits for the next record that is stored, while waiting for the named one.
+func (r *rig) nextRow(t testing.TB, name string) exchange.Summary {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case row := <-r.rows:
+		return row
+	case <-timer.C:
+		t.Fatalf("no record came while waiting for %q", name)
+		return exchange.Summary{}
+	}
+}
+
 // stored waits for the n-th record, from 0, of the request that carries the case header.
 func (r *rig) stored(t testing.TB, name string, n int) record {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	for len(r.byCase[name]) <= n {
-		select {
-		case row := <-r.rows:
-			x, row, err := r.store.Exchange(row.ID)
-			if err != nil {
-				t.Fatalf("read record: %v", err)
-			}
-			of, _ := exchange.HeaderValue(x.Request.Headers, caseHeader)
-			r.byCase[of] = append(r.byCase[of], record{x, row})
-		case <-timer.C:
-			t.Fatalf("no record %d of %q", n, name)
+		x, row, err := r.store.Exchange(r.nextRow(t, name).ID)
+		if err != nil {
+			t.Fatalf("read record: %v", err)
 		}
+		of, _ := exchange.HeaderValue(x.Request.Headers, caseHeader)
+		r.byCase[of] = append(r.byCase[of], record{x, row})
 	}
 	return r.byCase[name][n]
 }
