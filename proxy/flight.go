@@ -220,6 +220,9 @@ func (f *flight) fail(err error, phase string) error {
 		}
 	} else {
 		f.end, f.cause = classify(err, phase)
+		if f.tl.Reused && (phase == "send" || phase == "header") {
+			f.up.wary.Store(true)
+		}
 	}
 	f.detach(false)
 	return err

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/clock"
@@ -32,7 +34,15 @@ type Upstream struct {
 	free   []*engineConn // unused connections, oldest first
 	sweep  *time.Timer   // closes the old ones; nil when none is set
 	closed bool
+
+	// wary is set once the engine was seen to close a connection that it had given no sign of closing. Some close after
+	// every streamed answer: a request sent in that moment is lost, and must not be sent again.
+	wary atomic.Bool
 }
+
+// restTime is how long a connection is left alone before it is used again, towards an engine of which wary is set: what
+// it means to close, it has closed by then.
+const restTime = 5 * time.Millisecond
 
 // NewUpstream checks the options. It makes no connection.
 func NewUpstream(o UpstreamOptions) (*Upstream, error) {
@@ -105,27 +115,33 @@ func (u *Upstream) take(ctx context.Context) (c *engineConn, reused bool, err er
 		if c.alive() {
 			return c, true, nil
 		}
+		u.wary.Store(true)
 		c.closeRaw()
 	}
 	c, err = u.dial(ctx)
 	return c, false, err
 }
 
-// pop takes the youngest unused connection out of the pool; nil when there is none young enough.
+// pop takes the youngest unused connection that has rested out of the pool; nil when there is none young enough.
 func (u *Upstream) pop() *engineConn {
+	rest := time.Duration(0)
+	if u.wary.Load() {
+		rest = restTime
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	n := len(u.free)
-	if n == 0 {
-		return nil
+	for i := len(u.free) - 1; i >= 0; i-- {
+		c := u.free[i]
+		idle := clock.Since(c.since)
+		if idle >= u.age {
+			return nil // so are all before it; the sweep closes them
+		}
+		if idle >= rest {
+			u.free = slices.Delete(u.free, i, i+1)
+			return c
+		}
 	}
-	c := u.free[n-1]
-	if clock.Since(c.since) >= u.age {
-		return nil // so are all before it; the sweep closes them
-	}
-	u.free[n-1] = nil
-	u.free = u.free[:n-1]
-	return c
+	return nil
 }
 
 // put keeps a connection whose last exchange ended properly.
