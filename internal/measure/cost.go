@@ -9,6 +9,10 @@ import (
 
 const nsPerUS = 1e3
 
+// stallNS is when a write counts as stalled: while it lasts nothing is read, so what comes next is stamped late where the
+// kernel does not stamp, and reaches the client late everywhere.
+const stallNS = 100 * 1e6
+
 // cost derives what we added ourselves: the time bytes spent between their arrival and the end of their write to the
 // client. With stamps of the kernel that includes the wait for our goroutine to be scheduled.
 func (a *Analysis) cost(s *stream) {
@@ -23,6 +27,7 @@ func (a *Analysis) cost(s *stream) {
 	a.set(AddedP50US, measured(stat.Quantile(added, 0.50), unitUS))
 	a.set(AddedP99US, measured(stat.Quantile(added, 0.99), unitUS))
 	a.set(WriteStallMS, measured(float64(stall)/nsPerMS, unitMS))
+	a.flag(FlagWriteStalled, stall >= stallNS)
 }
 
 func (s *stream) queue() exchange.Figure {

@@ -41,3 +41,32 @@ func TestPinnedDialect(t *testing.T) {
 		t.Errorf("stream %v, text %q, outcome %s", a.Request.Stream, a.Transcript.Choice0().Text, a.Outcome)
 	}
 }
+
+// TestOurLimitsAccuseNobody holds that an answer we do not decode is judged by its transport, and says so; one whose
+// coding is damaged is not.
+func TestOurLimitsAccuseNobody(t *testing.T) {
+	for coding, want := range map[string]exchange.Outcome{"x-own": exchange.OutcomeComplete, "gzip": exchange.OutcomeUpstreamTruncated} {
+		x := &exchange.Exchange{
+			Request: exchange.Request{Method: "POST", Target: "/v1/chat/completions"},
+			Response: exchange.Response{Status: 200, Body: exchange.NewBody([]byte("\x1f\x8bno")), Headers: []exchange.Header{
+				{Name: "Content-Type", Value: "text/event-stream"}, {Name: "Content-Encoding", Value: coding}}},
+			End: exchange.EndEOF,
+		}
+		a := Analyze(x)
+		if a.Outcome != want || !a.Flagged(FlagCodingError) || a.Flagged(FlagOutcomeUnverified) != (want == exchange.OutcomeComplete) {
+			t.Errorf("coding %s: %s %v, want %s", coding, a.Outcome, a.Flags, want)
+		}
+	}
+}
+
+func TestStalledWriteIsFlagged(t *testing.T) {
+	for wait, want := range map[int64]bool{99e6: false, 100e6: true} {
+		x := &exchange.Exchange{
+			Response: exchange.Response{Status: 200, Body: exchange.NewBody([]byte("x"))}, End: exchange.EndEOF,
+			Timeline: exchange.Timeline{SendStart: exchange.MarkAt(0), Reads: []exchange.Read{{At: 1, Size: 1, Write: wait}}},
+		}
+		if got := Analyze(x).Flagged(FlagWriteStalled); got != want {
+			t.Errorf("a write of %d ns: flagged is %v", wait, got)
+		}
+	}
+}

@@ -18,7 +18,8 @@ const (
 	FlagUncleanEnd        = "unclean_end"             // the dialect's end came, but the transport did not end properly
 	FlagContentCoded      = "content_coded"           // stamps are those of reads of coded bytes
 	FlagCodingError       = "coding_error"            // the content coding could not be undone to the end
+	FlagWriteStalled      = "write_stalled"           // bytes waited 100 ms and more for the client to take them: what came behind them is late
 	FlagRecordTruncated   = "record_truncated"        // a memory bound cut the record
 	FlagOversizedEvent    = "oversized_event"         // an event was too large to be taken apart: its tokens, usage and end are not in the figures
-	FlagOutcomeUnverified = "outcome_unverified"      // complete by its transport only: the record was cut before the dialect's end, or an event was oversized
+	FlagOutcomeUnverified = "outcome_unverified"      // complete by its transport only: the record was cut before the dialect's end, an event was oversized, or the body was not decoded
 )

@@ -26,7 +26,7 @@ func Outcome(x *exchange.Exchange, t *wire.Transcript) exchange.Outcome {
 		return byTransport(x.End, exchange.OutcomeComplete)
 	case t.DialectEnd:
 		return exchange.OutcomeComplete
-	case !x.Response.Body.Whole() || t.Oversized > 0:
+	case !x.Response.Body.Whole() || t.Oversized > 0 || t.Undecoded:
 		// We cut the record, or left a huge event unread, so the missing end is our own doing. The transport is all there is
 		// to judge by.
 		return byTransport(x.End, exchange.OutcomeComplete)

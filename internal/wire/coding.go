@@ -21,7 +21,10 @@ const (
 	maxZstdWindow = 32 << 20
 )
 
-var errDecodedTooLarge = errors.New("decoded body is larger than the limit of 64 MiB")
+// errOurLimit marks what we do not decode though it may be in order: it says nothing against the engine.
+var errOurLimit = errors.New("not decoded")
+
+var errDecodedTooLarge = fmt.Errorf("%w: the decoded body is larger than the limit of 64 MiB", errOurLimit)
 
 // codedBody gathers a body under a content coding, and which read brought which of its bytes.
 type codedBody struct {
@@ -110,7 +113,7 @@ func (c *codedBody) decode(feed func(b []byte, read int)) error {
 // decoder chains the decoders, the coding that was applied last first.
 func (c *codedBody) decoder() (io.Reader, error) {
 	if len(c.codings) > maxCodings {
-		return nil, fmt.Errorf("decode body: %d content codings", len(c.codings))
+		return nil, fmt.Errorf("%w: %d content codings", errOurLimit, len(c.codings))
 	}
 	var r io.Reader = c
 	for i := len(c.codings) - 1; i >= 0; i-- {
@@ -133,7 +136,7 @@ func open(coding string, r io.Reader) (io.Reader, error) {
 	case "zstd":
 		return openZstd(r)
 	}
-	return nil, errors.New("unknown content coding")
+	return nil, fmt.Errorf("%w: unknown content coding", errOurLimit)
 }
 
 // byByte hands out one byte at a time. The brotli decoder drops output it has when it meets an error in the same input,

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/valyala/fastjson"
@@ -81,6 +82,7 @@ type Parser struct {
 	tail         tail
 	unterminated bool // the undispatched last block was read
 	codingError  string
+	undecoded    bool // by our limits, not for a fault of the body
 }
 
 // NewParser makes the parser of one response.
@@ -105,7 +107,7 @@ func (p *Parser) Feed(b []byte, read int) {
 func (p *Parser) Finish(whole bool) *Transcript {
 	if p.coded != nil {
 		if err := p.coded.decode(p.framer.Feed); err != nil {
-			p.codingError = err.Error()
+			p.codingError, p.undecoded = err.Error(), errors.Is(err, errOurLimit)
 			whole = false
 		}
 	}
@@ -235,6 +237,7 @@ func (p *Parser) Snapshot() *Transcript {
 		UnterminatedLast: p.unterminated,
 		TruncatedTail:    p.tail.cut && !p.unterminated,
 		CodingError:      p.codingError,
+		Undecoded:        p.undecoded,
 	}
 	if l := p.language(); l != nil {
 		t.Dialect = l.name

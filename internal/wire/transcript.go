@@ -145,6 +145,7 @@ type Transcript struct {
 	UnterminatedLast bool    // the last block lacked its end but was whole JSON, and gave its usage, finish reason and error
 	Coding           string  // content coding that was undone to read the body; "" for none
 	CodingError      string  // why decoding stopped early; "" when it did not
+	Undecoded        bool    // it stopped at a limit of ours, or at a coding we do not know: the body may be in order
 }
 
 // TokenEvents is the number of events that add generated content.
