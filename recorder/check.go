@@ -122,7 +122,7 @@ func (c *checker) record(txn *badger.Txn, loc location) {
 // row compares the summary row and the take of a record with the record.
 func (c *checker) row(txn *badger.Txn, loc location, x *exchange.Exchange) {
 	id := string(loc.id)
-	row, err := c.s.readSummary(txn, loc)
+	row, err := readSummary(txn, loc)
 	if err != nil {
 		c.problem(id, "%v", err)
 		return

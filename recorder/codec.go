@@ -8,7 +8,7 @@ import (
 )
 
 // manifestVersion is the version of the field list below. Readers accept older ones and refuse newer ones.
-const manifestVersion = 1
+const manifestVersion = 2
 
 // manifest is a record as stored: the exchange without the bytes of its bodies, and where those are.
 type manifest struct {
@@ -97,12 +97,12 @@ func readRef(r *fieldReader) (ref blobRef) {
 func writeBody(w *fieldWriter, b exchange.Body, ref blobRef) {
 	w.uint(uint64(b.Size))
 	w.uint(uint64(b.Kept))
-	w.str(b.Digest)
+	w.digest(b.Digest)
 	writeRef(w, ref)
 }
 
 func readBody(r *fieldReader) (exchange.Body, blobRef) {
-	b := exchange.Body{Size: int64(r.uint()), Kept: int64(r.uint()), Digest: r.str()}
+	b := exchange.Body{Size: int64(r.uint()), Kept: int64(r.uint()), Digest: r.digest()}
 	return b, readRef(r)
 }
 
@@ -148,11 +148,7 @@ func readResponse(r *fieldReader, a *exchange.Response) (body blobRef) {
 
 // writeEnd writes what may be absent: cause, origin and tunnel, each behind a flag, and the interventions.
 func writeEnd(w *fieldWriter, x *exchange.Exchange) {
-	if w.bool(x.Cause != nil); x.Cause != nil {
-		w.str(string(x.Cause.Side))
-		w.str(x.Cause.Code)
-		w.str(x.Cause.Text)
-	}
+	w.cause(x.Cause)
 	if w.bool(x.Origin != nil); x.Origin != nil {
 		w.str(string(x.Origin.Exchange))
 		w.str(x.Origin.Key)
@@ -162,29 +158,18 @@ func writeEnd(w *fieldWriter, x *exchange.Exchange) {
 		w.int(x.Tunnel.ToEngine)
 		w.int(x.Tunnel.ToClient)
 	}
-	w.uint(uint64(len(x.Interventions)))
-	for _, v := range x.Interventions {
-		for _, s := range []string{v.Kind, string(v.Where), v.Name, v.From, v.To, v.Reason} {
-			w.str(s)
-		}
-	}
+	w.interventions(x.Interventions)
 }
 
 func readEnd(r *fieldReader, x *exchange.Exchange) {
-	if r.bool() {
-		x.Cause = &exchange.Cause{Side: exchange.Side(r.str()), Code: r.str(), Text: r.str()}
-	}
+	x.Cause = r.cause()
 	if r.bool() {
 		x.Origin = &exchange.Origin{Exchange: exchange.ID(r.str()), Key: r.str(), Occurrence: int(r.int())}
 	}
 	if r.bool() {
 		x.Tunnel = &exchange.Tunnel{ToEngine: r.int(), ToClient: r.int()}
 	}
-	for range r.count() {
-		x.Interventions = append(x.Interventions, exchange.Intervention{
-			Kind: r.str(), Where: exchange.Side(r.str()), Name: r.str(), From: r.str(), To: r.str(), Reason: r.str(),
-		})
-	}
+	x.Interventions = r.interventions()
 }
 
 // marks are the marks of t in their order.

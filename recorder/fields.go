@@ -2,7 +2,10 @@ package recorder
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -53,6 +56,44 @@ func (w *fieldWriter) headers(hs []exchange.Header) {
 	for _, h := range hs {
 		w.str(h.Name)
 		w.str(h.Value)
+	}
+}
+
+// float keeps every bit.
+func (w *fieldWriter) float(v float64) {
+	w.b = binary.LittleEndian.AppendUint64(w.b, math.Float64bits(v))
+}
+
+// digest writes a digest of the records in half the length of its text, and any other text as it is.
+func (w *fieldWriter) digest(s string) {
+	digits, ok := strings.CutPrefix(s, exchange.DigestPrefix)
+	var sum digest
+	if ok = ok && len(digits) == hex.EncodedLen(len(sum)) && !strings.ContainsAny(digits, "ABCDEF"); ok {
+		_, err := hex.Decode(sum[:], []byte(digits))
+		ok = err == nil
+	}
+	if w.bool(ok); ok {
+		w.b = append(w.b, sum[:]...)
+	} else {
+		w.str(s)
+	}
+}
+
+func (w *fieldWriter) cause(c *exchange.Cause) {
+	if w.bool(c != nil); c != nil {
+		w.str(string(c.Side))
+		w.str(c.Code)
+		w.str(c.Text)
+	}
+}
+
+func (w *fieldWriter) interventions(list []exchange.Intervention) {
+	w.uint(uint64(len(list)))
+	for i := range list {
+		v := &list[i]
+		for _, s := range [...]string{v.Kind, string(v.Where), v.Name, v.From, v.To, v.Reason} {
+			w.str(s)
+		}
 	}
 }
 
@@ -144,4 +185,50 @@ func (r *fieldReader) headers() []exchange.Header {
 		hs[i] = exchange.Header{Name: r.str(), Value: r.str()}
 	}
 	return hs
+}
+
+func (r *fieldReader) float() float64 {
+	if len(r.b) < 8 {
+		r.fail()
+		return 0
+	}
+	v := math.Float64frombits(binary.LittleEndian.Uint64(r.b))
+	r.b = r.b[8:]
+	return v
+}
+
+func (r *fieldReader) digest() string {
+	if !r.bool() {
+		return r.str()
+	}
+	var sum digest
+	if len(r.b) < len(sum) {
+		r.fail()
+		return ""
+	}
+	copy(sum[:], r.b)
+	r.b = r.b[len(sum):]
+	return exchange.DigestPrefix + hex.EncodeToString(sum[:])
+}
+
+func (r *fieldReader) cause() *exchange.Cause {
+	if !r.bool() {
+		return nil
+	}
+	return &exchange.Cause{Side: exchange.Side(r.str()), Code: r.str(), Text: r.str()}
+}
+
+// interventions is nil when there are none.
+func (r *fieldReader) interventions() []exchange.Intervention {
+	n := r.count()
+	if n == 0 {
+		return nil
+	}
+	list := make([]exchange.Intervention, n)
+	for i := range list {
+		list[i] = exchange.Intervention{
+			Kind: r.str(), Where: exchange.Side(r.str()), Name: r.str(), From: r.str(), To: r.str(), Reason: r.str(),
+		}
+	}
+	return list
 }

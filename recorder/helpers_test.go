@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -156,6 +157,9 @@ func fill(r *rand.Rand, v reflect.Value) {
 	case time.Time:
 		v.Set(reflect.ValueOf(time.Unix(r.Int64N(1<<33), r.Int64N(1e9)).UTC()))
 		return
+	case exchange.Figures:
+		v.Set(reflect.ValueOf(someFigures(r)))
+		return
 	case exchange.Body:
 		b := make([]byte, 1+r.IntN(5000))
 		for i := range b {
@@ -190,6 +194,22 @@ func fill(r *rand.Rand, v reflect.Value) {
 	default:
 		panic("a kind that fill does not know: " + v.Type().String())
 	}
+}
+
+// someFigures are figures of every kind, under names that the row's table has and has not.
+func someFigures(r *rand.Rand) exchange.Figures {
+	fs := exchange.Figures{}
+	for i, f := range append(slices.Clone(rowSources[:]), exchange.Figure{Basis: "guessed"}, exchange.Figure{Reason: "of_tomorrow"}, exchange.Figure{}) {
+		if f.Present() {
+			f.Value = [...]float64{0, 1, -17, 1 << 53, 1<<53 - 1, 0.1, math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, r.NormFloat64()}[r.IntN(10)]
+		}
+		name := rowMetrics[r.IntN(len(rowMetrics))]
+		if i%3 == 0 {
+			name = fmt.Sprintf("metric_%d", r.IntN(1000))
+		}
+		fs[name] = f
+	}
+	return fs
 }
 
 // same compares exchanges by what they say, not by how their bodies are cut into chunks.

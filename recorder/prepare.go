@@ -89,11 +89,10 @@ func (p *preparer) prepare(q *queued) (*record, error) {
 	r := &record{loc: location{run: x.Run, seq: x.Seq, id: x.ID}, canonical: sum256(key.Canonical), cost: q.cost}
 	r.summary = p.summarize(&x, key)
 
-	row, err := r.summary.MarshalJSON() // json.Marshal would read it all again, to compact what is compact
-	if err != nil {
+	var err error
+	if r.row, err = encodeRow(&r.summary); err != nil {
 		return nil, fmt.Errorf("code summary: %w", err)
 	}
-	r.row = pack(p.enc, row)
 	m := manifest{x: &x}
 	m.request = p.addBlob(r, requestSum, x.Request.Body.Chunks)
 	m.response = p.addBlob(r, responseSum, x.Response.Body.Chunks)

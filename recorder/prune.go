@@ -136,7 +136,7 @@ func (s *Store) dropRun(run exchange.ID) error {
 	var outside [][]byte
 	if err := s.view(func(txn *badger.Txn) error {
 		return eachKey(txn, inRun(summaryPrefix, run), func(item *badger.Item) error {
-			row, err := s.itemSummary(item)
+			row, err := itemSummary(item)
 			if err != nil {
 				return err
 			}

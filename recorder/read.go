@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -44,7 +43,7 @@ func (s *Store) Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, 
 		if x, err = s.readExchange(txn, loc); err != nil {
 			return damaged(err)
 		}
-		if row, err = s.readSummary(txn, loc); err != nil {
+		if row, err = readSummary(txn, loc); err != nil {
 			return damaged(err)
 		}
 		return nil
@@ -94,22 +93,20 @@ func (s *Store) readManifest(txn *badger.Txn, loc location) (*manifest, error) {
 	return parseRecord(s.dec, v)
 }
 
-func (s *Store) readSummary(txn *badger.Txn, loc location) (row exchange.Summary, err error) {
-	b, err := s.readPacked(txn, summaryKey(loc))
+func readSummary(txn *badger.Txn, loc location) (row exchange.Summary, err error) {
+	item, err := txn.Get(summaryKey(loc))
 	if err != nil {
 		return row, fmt.Errorf("read summary: %w", err)
 	}
-	return decodeSummary(b)
+	return itemSummary(item)
 }
 
-func decodeSummary(b []byte) (row exchange.Summary, err error) {
-	if err := json.Unmarshal(b, &row); err != nil {
-		return row, fmt.Errorf("read summary: %w", err)
-	}
-	if row.Version > exchange.SummaryVersion {
-		return row, fmt.Errorf("read summary of version %d: %w", row.Version, exchange.ErrDamaged)
-	}
-	return row, nil
+func itemSummary(item *badger.Item) (row exchange.Summary, err error) {
+	err = item.Value(func(v []byte) error {
+		row, err = decodeRow(v)
+		return err
+	})
+	return row, err
 }
 
 func (s *Store) readPacked(txn *badger.Txn, key []byte) (b []byte, err error) {
@@ -179,7 +176,7 @@ func (s *Store) summaryPage(run exchange.ID, after []byte) (rows []exchange.Summ
 			start = append(append([]byte(nil), after...), 0)
 		}
 		for it.Seek(start); it.Valid() && len(rows) < summaryPage; it.Next() {
-			row, err := s.itemSummary(it.Item())
+			row, err := itemSummary(it.Item())
 			if err != nil {
 				return fmt.Errorf("%w: %q: %w", exchange.ErrDamaged, it.Item().Key(), err)
 			}
@@ -189,18 +186,6 @@ func (s *Store) summaryPage(run exchange.ID, after []byte) (rows []exchange.Summ
 		return nil
 	})
 	return rows, last, err
-}
-
-func (s *Store) itemSummary(item *badger.Item) (row exchange.Summary, err error) {
-	err = item.Value(func(v []byte) error {
-		b, err := unpack(s.dec, v)
-		if err != nil {
-			return err
-		}
-		row, err = decodeSummary(b)
-		return err
-	})
-	return row, err
 }
 
 // Take is one recording under a key.

@@ -221,10 +221,11 @@ func TestCheckFindsDamage(t *testing.T) {
 			put(t, s, indexKey(loc.id), []byte("x"))
 		},
 		"bad row": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
-			put(t, s, summaryKey(loc), []byte("\x00{"))
+			put(t, s, summaryKey(loc), []byte{rowVersion, 0})
 		},
-		"newer row": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
-			put(t, s, summaryKey(loc), []byte("\x00{\"schema\":99}"))
+		"newer row": func(t *testing.T, s *Store, loc location, r exchange.Summary) {
+			r.Version = exchange.SummaryVersion + 1
+			put(t, s, summaryKey(loc), rowOf(t, r))
 		},
 		"bad run": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
 			put(t, s, runKey(loc.run), []byte("{"))
