@@ -156,7 +156,7 @@ func (s *Store) badgerOpenError(err error) error {
 	if owner, ok := ReadOwner(s.dir); ok {
 		who = "process " + strconv.Itoa(owner.PID)
 		if owner.Admin != "" {
-			hint = "read through its admin address " + owner.Admin + ", or stop it"
+			hint = "stop it or give another directory to write; to read, ask its admin address " + owner.Admin
 		}
 	} else if pid := lockPID(s.dir); pid != "" {
 		who = "process " + pid
