@@ -29,7 +29,7 @@ func (f Figure) Present() bool { return f.Basis != "" }
 // Absent is a figure that cannot be had.
 func Absent(unit string, why Reason) Figure { return Figure{Unit: unit, Reason: why} }
 
-// Figures are the metrics of one exchange by their name of DESIGN section 4.
+// Figures are the metrics of one exchange by their name, as internal/measure defines them.
 type Figures map[string]Figure
 
 // MarshalJSON writes {"value", "unit", "basis", "reason"}, value null when absent.

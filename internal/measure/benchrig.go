@@ -17,7 +17,7 @@ const (
 // tool calls do not start TTFT; broken events are skipped; prefill only where the engine gives it. It guesses a missing
 // prompt count from the words of the prompt; that guess is left absent here.
 func BenchRig(x *exchange.Exchange, t *wire.Transcript) Row {
-	v := seedOf(x, t, wire.KindText|wire.KindReasoning)
+	v := toolOf(x, t, wire.KindText|wire.KindReasoning)
 	r := v.row("benchrig", v.failure())
 	fs := r.Figures
 	fs[AnswerTTFTMS] = v.firstOf(wire.KindText)
@@ -49,7 +49,7 @@ func BenchRigDecode(tokens, windowMS float64) (tps float64, floored bool) {
 }
 
 // benchRigGuess is its completion count without usage: parsed events of a stream, words of a whole answer.
-func (v seedView) benchRigGuess() float64 {
+func (v toolView) benchRigGuess() float64 {
 	if !v.streamed {
 		words := float64(len(strings.Fields(v.t.Choice0().Text)))
 		return max(1, float64(int(words*benchRigWordRatio)))

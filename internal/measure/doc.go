@@ -3,7 +3,7 @@
 //
 // Start at Analyze. Every metric is one line of the table in definitions.go and one group of them one file: latency,
 // tokens, rates, gaps, peak, engine, drafts, cost. outcome.go says what an exchange came to, burst.go when a stream is
-// called buffered. The seeds' own definitions stand apart, each set in a file of its own, and never share a name with ours.
+// called buffered. The definitions of other tools stand apart, each set in a file of its own, and never share a name with ours.
 //
 // Invariants:
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
-// formulasJSON is one request under every seed's decode formula, and the floors and ratios around them.
+// formulasJSON is one request under every tool's decode formula, and the floors and ratios around them.
 type formulasJSON struct {
 	Input struct {
 		Request struct {
@@ -64,8 +64,8 @@ func (s specJSON) speculation() Speculation {
 	}
 }
 
-func TestSeedDecodeFormulas(t *testing.T) {
-	c := loadSeedCases(t).DecodeFormulas
+func TestToolDecodeFormulas(t *testing.T) {
+	c := loadToolCases(t).DecodeFormulas
 	r := c.Input.Request
 	s := newScript().read(r.FirstTokenMS, wire.KindText).read(r.LastTokenMS, wire.KindText).usage(r.PromptTokens, r.CompletionTokens).end(r.StreamEndMS)
 	ours := s.derive()
@@ -103,8 +103,8 @@ func wantAll(t *testing.T, want map[string]float64, got map[string]exchange.Figu
 	}
 }
 
-func TestSeedFloors(t *testing.T) {
-	c := loadSeedCases(t).DecodeFormulas
+func TestToolFloors(t *testing.T) {
+	c := loadToolCases(t).DecodeFormulas
 	for i, in := range c.Input.BenchRigFloor {
 		tps, floored := BenchRigDecode(in.Tokens, in.WindowMS)
 		want := c.Expected.BenchRigFloor[i]
@@ -128,8 +128,8 @@ func TestSeedFloors(t *testing.T) {
 	}
 }
 
-func TestSeedSpeculation(t *testing.T) {
-	c := loadSeedCases(t).DecodeFormulas
+func TestToolSpeculation(t *testing.T) {
+	c := loadToolCases(t).DecodeFormulas
 	wantAll(t, c.Expected.Spec, c.Input.Spec.speculation().Figures(), c.Tolerance.Relative)
 	var pool []Speculation
 	for _, s := range c.Input.SpecPool {

@@ -8,7 +8,7 @@ import (
 // Loom measures by the rules of Loom's benchmark: tokens after the first over the request without its TTFT, to the end
 // of the stream and not to the last token; prompt over TTFT. It takes llama.cpp's rates from the engine.
 func Loom(x *exchange.Exchange, t *wire.Transcript) Row {
-	v := seedOf(x, t, wire.KindText|wire.KindReasoning|wire.KindTool)
+	v := toolOf(x, t, wire.KindText|wire.KindReasoning|wire.KindTool)
 	r := v.row("loom", v.failure())
 	if !r.OK || !v.hasTok {
 		return r

@@ -57,8 +57,8 @@ const (
 	FailureNoResponse  exchange.Reason = "no_response"
 )
 
-// seedView is an exchange in the terms that the tools share: ms from the send, and counts as sent.
-type seedView struct {
+// toolView is an exchange in the terms that the tools share: ms from the send, and counts as sent.
+type toolView struct {
 	*stream
 	ttft   float64 // ms, of the first event whose kinds the tool looks at
 	hasTok bool
@@ -67,9 +67,9 @@ type seedView struct {
 	hasEnd bool
 }
 
-// seedOf looks at the exchange through the kinds of content a tool knows.
-func seedOf(x *exchange.Exchange, t *wire.Transcript, kinds wire.Kind) seedView {
-	v := seedView{stream: newStream(x, t, wire.RequestFacts{N: 1})}
+// toolOf looks at the exchange through the kinds of content a tool knows.
+func toolOf(x *exchange.Exchange, t *wire.Transcript, kinds wire.Kind) toolView {
+	v := toolView{stream: newStream(x, t, wire.RequestFacts{N: 1})}
 	if ns, ok := x.Timeline.BodyEnd.NS(); ok && v.sent {
 		v.end, v.hasEnd = float64(ns-v.t0)/nsPerMS, true
 	}
@@ -91,7 +91,7 @@ func seedOf(x *exchange.Exchange, t *wire.Transcript, kinds wire.Kind) seedView 
 }
 
 // firstOf is the instant of the first event of the given kinds in ms.
-func (v seedView) firstOf(kinds wire.Kind) exchange.Figure {
+func (v toolView) firstOf(kinds wire.Kind) exchange.Figure {
 	for i := range v.events {
 		if v.streamed && v.events[i].kinds&kinds != 0 {
 			return measured(float64(v.events[i].at)/nsPerMS, unitMS)
@@ -101,7 +101,7 @@ func (v seedView) firstOf(kinds wire.Kind) exchange.Figure {
 }
 
 // failure is what every tool takes for a failed request.
-func (v seedView) failure() exchange.Reason {
+func (v toolView) failure() exchange.Reason {
 	switch {
 	case v.x.Response.Status == 0:
 		return FailureNoResponse
@@ -114,7 +114,7 @@ func (v seedView) failure() exchange.Reason {
 }
 
 // row starts a row with the instants and counts that need no rule of the tool's own.
-func (v seedView) row(set string, failure exchange.Reason) Row {
+func (v toolView) row(set string, failure exchange.Reason) Row {
 	r := Row{Set: set, OK: failure == "", Failure: failure, UsageSeen: v.t.Usage != nil, Figures: exchange.Figures{}}
 	fs := r.Figures
 	fs[TTFTMS], fs[LastTokenMS] = exchange.Absent(unitMS, ReasonNoTokenEvent), exchange.Absent(unitMS, ReasonNoTokenEvent)
@@ -133,7 +133,7 @@ func (v seedView) row(set string, failure exchange.Reason) Row {
 }
 
 // usage is a count of the engine's last usage and of nothing else.
-func (v seedView) usage(completion bool) exchange.Figure {
+func (v toolView) usage(completion bool) exchange.Figure {
 	f := exchange.Absent(unitTokens, ReasonNotReported)
 	if u := v.t.Usage; u != nil && completion {
 		take(&f, u.Completion)

@@ -14,7 +14,7 @@ const tensorSharpTokens = wire.KindText | wire.KindReasoning | wire.KindTool
 // request; a completion count of 0 counts as missing and the number of content and reasoning pieces stands in; the
 // engine's own decode rate replaces that of the stream window where it is given.
 func TensorSharp(x *exchange.Exchange, t *wire.Transcript) Row {
-	v := seedOf(x, t, tensorSharpTokens)
+	v := toolOf(x, t, tensorSharpTokens)
 	failure := v.failure()
 	if failure == "" && t.ParseErrors > 0 {
 		failure = FailureInvalidJSON
@@ -51,7 +51,7 @@ func TensorSharp(x *exchange.Exchange, t *wire.Transcript) Row {
 }
 
 // tensorSharpDeltas counts content and reasoning apart: an event with both counts twice, tool fragments never.
-func (v seedView) tensorSharpDeltas() int {
+func (v toolView) tensorSharpDeltas() int {
 	n := 0
 	for i := range v.events {
 		n += bits.OnesCount8(uint8(v.events[i].kinds & (wire.KindText | wire.KindReasoning)))

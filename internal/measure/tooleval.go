@@ -9,7 +9,7 @@ import (
 // decode window at the last token where the wire names token ids, else at the end of the stream; its speculation test
 // (effective_tg_tps) takes the first content or tool call for TTFT and the whole request for the end.
 func ToolEval(x *exchange.Exchange, t *wire.Transcript) Row {
-	v := seedOf(x, t, wire.KindText|wire.KindTool)
+	v := toolOf(x, t, wire.KindText|wire.KindTool)
 	r := v.row("tool-eval", v.failure())
 	fs := r.Figures
 	fs[TTFTMS] = v.since(x.Timeline.HeaderRead, ReasonNoResponse)
@@ -30,7 +30,7 @@ func ToolEval(x *exchange.Exchange, t *wire.Transcript) Row {
 	return r
 }
 
-func (v seedView) toolEvalDecode(n exchange.Figure) exchange.Figure {
+func (v toolView) toolEvalDecode(n exchange.Figure) exchange.Figure {
 	window := v.end - v.ttft
 	if v.t.TokenIDs > 0 {
 		window = v.last - v.ttft

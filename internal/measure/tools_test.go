@@ -21,7 +21,7 @@ import (
 type streamsJSON struct {
 	Input struct {
 		RequestSentMS float64        `json:"request_sent_ms"`
-		Streams       []seedStream   `json:"streams"`
+		Streams       []toolStream   `json:"streams"`
 		SplitReads    *splitReadJSON `json:"split_reads"`
 	} `json:"input"`
 	Expected struct {
@@ -31,7 +31,7 @@ type streamsJSON struct {
 	Tolerance map[string]float64 `json:"tolerance"`
 }
 
-type seedStream struct {
+type toolStream struct {
 	Name   string `json:"name"`
 	Events []struct {
 		TMS  float64 `json:"t_ms"`
@@ -46,22 +46,22 @@ type splitReadJSON struct {
 	} `json:"reads"`
 }
 
-// seedCases are the vectors of the seeds' definitions.
-type seedCases struct {
+// toolCases are the vectors of other tools' definitions.
+type toolCases struct {
 	StreamMetrics  streamsJSON  `json:"stream_metrics"`
 	StreamEdges    streamsJSON  `json:"stream_edges"`
 	DecodeFormulas formulasJSON `json:"decode_formulas"`
 }
 
-func loadSeedCases(t *testing.T) seedCases {
+func loadToolCases(t *testing.T) toolCases {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/seed-semantics.json")
+	raw, err := os.ReadFile("testdata/tool-semantics.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
-	var out seedCases
+	var out toolCases
 	if err := dec.Decode(&out); err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +74,8 @@ type timed struct {
 	data []byte
 }
 
-// seedExchange is an answer whose every write is one read; the body ends with the last.
-func seedExchange(writes []timed) *exchange.Exchange {
+// toolExchange is an answer whose every write is one read; the body ends with the last.
+func toolExchange(writes []timed) *exchange.Exchange {
 	s := newScript()
 	s.x.Response.Headers = []exchange.Header{{Name: "Content-Type", Value: "text/event-stream"}}
 	for _, w := range writes {
@@ -89,7 +89,7 @@ func seedExchange(writes []timed) *exchange.Exchange {
 }
 
 // writes puts the blank line of a server after each data line, and a plain line end after the others.
-func (s seedStream) writes() []timed {
+func (s toolStream) writes() []timed {
 	var out []timed
 	for _, e := range s.Events {
 		end := "\n"
@@ -101,8 +101,8 @@ func (s seedStream) writes() []timed {
 	return out
 }
 
-func TestSeedStreams(t *testing.T) {
-	cases := loadSeedCases(t)
+func TestToolStreams(t *testing.T) {
+	cases := loadToolCases(t)
 	n := 0
 	for _, c := range []streamsJSON{cases.StreamMetrics, cases.StreamEdges} {
 		if c.Input.RequestSentMS != 0 || len(c.Input.Streams) != len(c.Expected.Streams) {
@@ -111,11 +111,11 @@ func TestSeedStreams(t *testing.T) {
 		for i, s := range c.Input.Streams {
 			n++
 			t.Run(s.Name, func(t *testing.T) {
-				x := seedExchange(s.writes())
+				x := toolExchange(s.writes())
 				tr := wire.Parse(x)
 				row := TensorSharp(x, tr)
 				for key, raw := range c.Expected.Streams[i] {
-					checkSeed(t, key, raw, seedResult{row, tr, s.Name, c.Tolerance})
+					checkTool(t, key, raw, toolResult{row, tr, s.Name, c.Tolerance})
 				}
 			})
 		}
@@ -125,16 +125,16 @@ func TestSeedStreams(t *testing.T) {
 	}
 }
 
-// seedResult is what one stream came to.
-type seedResult struct {
+// toolResult is what one stream came to.
+type toolResult struct {
 	row       Row
 	t         *wire.Transcript
 	name      string
 	tolerance map[string]float64
 }
 
-// checkSeed compares one expected value. Every key must be known.
-func checkSeed(t *testing.T, key string, raw json.RawMessage, got seedResult) {
+// checkTool compares one expected value. Every key must be known.
+func checkTool(t *testing.T, key string, raw json.RawMessage, got toolResult) {
 	t.Helper()
 	switch key {
 	case "name":
@@ -162,7 +162,7 @@ func checkSeed(t *testing.T, key string, raw json.RawMessage, got seedResult) {
 		fs := got.row.Figures
 		wantJSON(t, key, raw, fs[DecodeTPS].Present() || fs[PrefillTPS].Present() || fs[SetDecodeStream].Present())
 	case TTFTMS, AnswerTTFTMS, LastTokenMS, TotalWallMS, PromptTokens, CompletionTokens, SetTokenDeltas, PrefillTPS, DecodeTPS, SetDecodeStream:
-		wantSeedFigure(t, key, raw, got)
+		wantToolFigure(t, key, raw, got)
 	default:
 		t.Errorf("unknown key %q", key)
 	}
@@ -179,7 +179,7 @@ func wantJSON[T any](t *testing.T, key string, raw json.RawMessage, got T) {
 	}
 }
 
-func wantSeedFigure(t *testing.T, key string, raw json.RawMessage, got seedResult) {
+func wantToolFigure(t *testing.T, key string, raw json.RawMessage, got toolResult) {
 	t.Helper()
 	var want *float64
 	if err := json.Unmarshal(raw, &want); err != nil {
@@ -196,9 +196,9 @@ func wantSeedFigure(t *testing.T, key string, raw json.RawMessage, got seedResul
 	}
 }
 
-// TestSeedSplitReads cuts characters and lines between reads.
-func TestSeedSplitReads(t *testing.T) {
-	c := loadSeedCases(t).StreamEdges
+// TestToolSplitReads cuts characters and lines between reads.
+func TestToolSplitReads(t *testing.T) {
+	c := loadToolCases(t).StreamEdges
 	var writes []timed
 	for _, r := range c.Input.SplitReads.Reads {
 		b, err := hex.DecodeString(r.Hex)
@@ -207,19 +207,19 @@ func TestSeedSplitReads(t *testing.T) {
 		}
 		writes = append(writes, timed{r.TMS, b})
 	}
-	x := seedExchange(writes)
+	x := toolExchange(writes)
 	tr := wire.Parse(x)
 	row := TensorSharp(x, tr)
 	sum := sha256.Sum256(x.Response.Body.Bytes())
-	got := seedResult{row: row, t: tr}
+	got := toolResult{row: row, t: tr}
 	for key, raw := range c.Expected.SplitReads {
 		switch key {
 		case "first_token_ms":
-			wantSeedFigure(t, TTFTMS, raw, got)
+			wantToolFigure(t, TTFTMS, raw, got)
 		case "forwarded_bytes_sha256":
 			wantJSON(t, key, raw, hex.EncodeToString(sum[:]))
 		default:
-			checkSeed(t, key, raw, got)
+			checkTool(t, key, raw, got)
 		}
 	}
 	if len(c.Expected.SplitReads) != 6 {
