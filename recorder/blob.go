@@ -28,20 +28,24 @@ func newDecoder() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxValue))
 }
 
-// minPacked is the shortest value that is compressed, in bytes: the codec's own tables take longer than such values are
-// worth, and a plain answer has a dozen of them.
-const minPacked = 64
+// minPacked is the shortest value that is compressed, in bytes. A call of the codec costs about the same for any short
+// value, more than all other work on a small exchange, and saves it a few hundred bytes. minPlane is the same for the
+// planes of a list of reads, which belong to streams: few calls for long answers, and most planes nearly vanish.
+const (
+	minPacked = 2 << 10
+	minPlane  = 64
+)
 
-// pack is b behind a codec byte, compressed when that makes it smaller.
-func pack(enc *zstd.Encoder, b []byte) []byte {
-	if len(b) < minPacked {
-		return append([]byte{codecRaw}, b...)
+// pack is b behind a codec byte, compressed when it is long and that makes it smaller.
+func pack(enc *zstd.Encoder, b []byte) []byte { return packFrom(minPacked, enc, b) }
+
+func packFrom(least int, enc *zstd.Encoder, b []byte) []byte {
+	if len(b) >= least {
+		if out := enc.EncodeAll(b, append(make([]byte, 0, len(b)/3+64), codecZstd)); len(out) <= len(b) {
+			return out
+		}
 	}
-	out := enc.EncodeAll(b, append(make([]byte, 0, len(b)/3+64), codecZstd))
-	if len(out) <= len(b) {
-		return out
-	}
-	return append([]byte{codecRaw}, b...)
+	return append(append(make([]byte, 0, len(b)+1), codecRaw), b...)
 }
 
 var errCodec = errors.New("unknown codec")

@@ -94,30 +94,40 @@ func readRef(r *fieldReader) (ref blobRef) {
 	return ref
 }
 
-func writeBody(w *fieldWriter, b exchange.Body, ref blobRef) {
+// writeBody writes the digest once where the body and the blob of its bytes have the same one.
+func writeBody(w *fieldWriter, b *exchange.Body, ref blobRef) {
 	w.uint(uint64(b.Size))
 	w.uint(uint64(b.Kept))
-	w.digest(b.Digest)
 	writeRef(w, ref)
+	sum, ok := parseDigest(b.Digest)
+	same := ok && ref.size > 0 && sum == ref.sum
+	if w.bool(same); !same {
+		w.digest(b.Digest)
+	}
 }
 
-func readBody(r *fieldReader) (exchange.Body, blobRef) {
-	b := exchange.Body{Size: int64(r.uint()), Kept: int64(r.uint()), Digest: r.digest()}
-	return b, readRef(r)
+func readBody(r *fieldReader) (b exchange.Body, ref blobRef) {
+	b.Size, b.Kept = int64(r.uint()), int64(r.uint())
+	ref = readRef(r)
+	if r.bool() {
+		b.Digest = digestText(ref.sum)
+	} else {
+		b.Digest = r.digest()
+	}
+	return b, ref
 }
 
 func writeRequest(w *fieldWriter, q *exchange.Request, body blobRef) {
 	w.str(q.Method)
 	w.str(q.Target)
 	w.str(q.Proto)
-	w.bytes(q.Head)
-	w.headers(q.Headers)
-	writeBody(w, q.Body, body)
+	w.head(q.Head, q.Headers)
+	writeBody(w, &q.Body, body)
 }
 
 func readRequest(r *fieldReader, q *exchange.Request) (body blobRef) {
 	q.Method, q.Target, q.Proto = r.str(), r.str(), r.str()
-	q.Head, q.Headers = r.bytes(), r.headers()
+	q.Head, q.Headers = r.head()
 	q.Body, body = readBody(r)
 	return body
 }
@@ -126,19 +136,19 @@ func writeResponse(w *fieldWriter, a *exchange.Response, body blobRef) {
 	w.int(int64(a.Status))
 	w.str(a.Reason)
 	w.str(a.Proto)
-	w.bytes(a.Head)
-	w.headers(a.Headers)
+	w.head(a.Head, a.Headers)
 	w.headers(a.Trailers)
 	w.uint(uint64(len(a.Informational)))
 	for _, code := range a.Informational {
 		w.int(int64(code))
 	}
-	writeBody(w, a.Body, body)
+	writeBody(w, &a.Body, body)
 }
 
 func readResponse(r *fieldReader, a *exchange.Response) (body blobRef) {
 	a.Status, a.Reason, a.Proto = int(r.int()), r.str(), r.str()
-	a.Head, a.Headers, a.Trailers = r.bytes(), r.headers(), r.headers()
+	a.Head, a.Headers = r.head()
+	a.Trailers = r.headers()
 	for range r.count() {
 		a.Informational = append(a.Informational, int(r.int()))
 	}

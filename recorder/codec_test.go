@@ -178,7 +178,7 @@ func TestPackUnpack(t *testing.T) {
 		in    []byte
 		codec byte
 	}{
-		"empty": {nil, codecRaw}, "one": {[]byte("x"), codecRaw}, "random": {random, codecRaw}, "text": {bytes.Repeat([]byte("text "), 999), codecZstd},
+		"empty": {nil, codecRaw}, "one": {[]byte("x"), codecRaw}, "short": {bytes.Repeat([]byte("t"), minPacked-1), codecRaw}, "random": {random, codecRaw}, "text": {bytes.Repeat([]byte("text "), 999), codecZstd},
 	} {
 		v := pack(enc, tc.in)
 		if v[0] != tc.codec || len(v) > len(tc.in)+1 {
@@ -215,5 +215,59 @@ func TestKeysRoundTrip(t *testing.T) {
 	}
 	if a, b := recordKey(location{loc.run, 9, loc.id}), recordKey(location{loc.run, 10, loc.id}); bytes.Compare(a, b) >= 0 {
 		t.Error("seq 10 sorts before seq 9")
+	}
+}
+
+// TestHeadsSpareTheirHeaders holds that headers are stored once where the head says them, and come back the same where
+// it says something else.
+func TestHeadsSpareTheirHeaders(t *testing.T) {
+	raw := []byte("GET / HTTP/1.1\r\nHost: h\r\nX-Blank:  a b \t\r\nx:\r\n\r\n")
+	said := []exchange.Header{{Name: "Host", Value: "h"}, {Name: "X-Blank", Value: "a b"}, {Name: "x", Value: ""}}
+	for name, tc := range map[string]struct {
+		raw  []byte
+		hs   []exchange.Header
+		said bool
+	}{
+		"said":           {raw, said, true},
+		"bare LF":        {bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n")), said, true},
+		"none":           {nil, nil, true},
+		"no end":         {[]byte("GET /\r\nHost: h"), said[:1], true},
+		"one less":       {raw, said[:2], false},
+		"one more":       {raw, append(said[:3:3], exchange.Header{Name: "y"}), false},
+		"other value":    {raw, []exchange.Header{{Name: "Host", Value: "H"}, said[1], said[2]}, false},
+		"other name":     {raw, []exchange.Header{{Name: "host", Value: "h"}, said[1], said[2]}, false},
+		"folded":         {[]byte("GET /\r\nA: b\r\n c\r\n\r\n"), []exchange.Header{{Name: "A", Value: "b c"}}, false},
+		"behind the end": {[]byte("GET /\r\n\r\nA: b\r\n"), []exchange.Header{{Name: "A", Value: "b"}}, false},
+	} {
+		w := &fieldWriter{}
+		w.head(tc.raw, tc.hs)
+		if short := len(w.b) == len(tc.raw)+2; short != tc.said {
+			t.Errorf("%s: %d bytes for a head of %d", name, len(w.b), len(tc.raw))
+		}
+		r := &fieldReader{b: w.b}
+		gotRaw, got := r.head()
+		if r.err != nil || len(r.b) > 0 || !bytes.Equal(gotRaw, tc.raw) || cmp.Diff(got, tc.hs) != "" {
+			t.Errorf("%s: came back as %q, %v, %v", name, gotRaw, got, r.err)
+		}
+	}
+}
+
+func TestBodiesKeepTheirDigests(t *testing.T) {
+	body := exchange.NewBody([]byte("kept"))
+	sum := sum256([]byte("kept"))
+	for _, tc := range []struct {
+		digest string
+		ref    blobRef
+	}{
+		{digestText(sum), blobRef{sum, 4}}, {digestText(sum), blobRef{}}, {"", blobRef{sum, 4}}, {"", blobRef{}},
+		{digestText(sum256([]byte("kept and cut"))), blobRef{sum, 4}}, {digestText(digest{}), blobRef{}}, {"sha256:odd", blobRef{sum, 4}},
+	} {
+		w := &fieldWriter{}
+		body.Digest = tc.digest
+		writeBody(w, &body, tc.ref)
+		r := &fieldReader{b: w.b}
+		if got, ref := readBody(r); got.Digest != tc.digest || ref != tc.ref || r.err != nil || len(r.b) > 0 {
+			t.Errorf("%+v came back as %q, %+v, %v", tc, got.Digest, ref, r.err)
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package recorder
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"iter"
 	"math"
 	"strings"
 	"time"
@@ -66,17 +68,70 @@ func (w *fieldWriter) float(v float64) {
 
 // digest writes a digest of the records in half the length of its text, and any other text as it is.
 func (w *fieldWriter) digest(s string) {
-	digits, ok := strings.CutPrefix(s, exchange.DigestPrefix)
-	var sum digest
-	if ok = ok && len(digits) == hex.EncodedLen(len(sum)) && !strings.ContainsAny(digits, "ABCDEF"); ok {
-		_, err := hex.Decode(sum[:], []byte(digits))
-		ok = err == nil
-	}
+	sum, ok := parseDigest(s)
 	if w.bool(ok); ok {
 		w.b = append(w.b, sum[:]...)
 	} else {
 		w.str(s)
 	}
+}
+
+// parseDigest undoes digestText; ok is false for any other text.
+func parseDigest(s string) (sum digest, ok bool) {
+	digits, ok := strings.CutPrefix(s, exchange.DigestPrefix)
+	if !ok || len(digits) != hex.EncodedLen(len(sum)) || strings.ContainsAny(digits, "ABCDEF") {
+		return sum, false
+	}
+	_, err := hex.Decode(sum[:], []byte(digits))
+	return sum, err == nil
+}
+
+// digestText is the digest in the form of the records.
+func digestText(sum digest) string { return exchange.DigestPrefix + hex.EncodeToString(sum[:]) }
+
+// head writes a raw head, and its headers only when they are not what the head itself says: they nearly always are.
+func (w *fieldWriter) head(raw []byte, hs []exchange.Header) {
+	w.bytes(raw)
+	same := saysHeaders(raw, hs)
+	if w.bool(same); !same {
+		w.headers(hs)
+	}
+}
+
+// saysHeaders reports whether parseHeaders(raw) is hs, without making it.
+func saysHeaders(raw []byte, hs []exchange.Header) bool {
+	n := 0
+	for name, value := range headerLines(raw) {
+		if n == len(hs) || string(name) != hs[n].Name || string(value) != hs[n].Value {
+			return false
+		}
+		n++
+	}
+	return n == len(hs)
+}
+
+// headerLines are the lines of a head behind its first, up to an empty one, cut at the colon. They need not be right
+// for every head, only the same in both directions: what they do not give is stored beside the head.
+func headerLines(raw []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		_, rest, more := bytes.Cut(raw, []byte{'\n'})
+		for more {
+			var line []byte
+			line, rest, more = bytes.Cut(rest, []byte{'\n'})
+			line = bytes.TrimSuffix(line, []byte{'\r'})
+			name, value, _ := bytes.Cut(line, []byte{':'})
+			if len(line) == 0 || !yield(name, bytes.Trim(value, " \t")) {
+				return
+			}
+		}
+	}
+}
+
+func parseHeaders(raw []byte) (hs []exchange.Header) {
+	for name, value := range headerLines(raw) {
+		hs = append(hs, exchange.Header{Name: string(name), Value: string(value)})
+	}
+	return hs
 }
 
 func (w *fieldWriter) cause(c *exchange.Cause) {
@@ -208,7 +263,15 @@ func (r *fieldReader) digest() string {
 	}
 	copy(sum[:], r.b)
 	r.b = r.b[len(sum):]
-	return exchange.DigestPrefix + hex.EncodeToString(sum[:])
+	return digestText(sum)
+}
+
+func (r *fieldReader) head() (raw []byte, hs []exchange.Header) {
+	raw = r.bytes()
+	if r.bool() {
+		return raw, parseHeaders(raw)
+	}
+	return raw, r.headers()
 }
 
 func (r *fieldReader) cause() *exchange.Cause {

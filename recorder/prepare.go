@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -108,7 +107,7 @@ func (p *preparer) prepare(q *queued) (*record, error) {
 func sumBody(b *exchange.Body) digest {
 	sum := sum256(b.Chunks...)
 	if b.Digest == "" && b.Whole() {
-		b.Digest = exchange.DigestPrefix + hex.EncodeToString(sum[:])
+		b.Digest = digestText(sum)
 	}
 	return sum
 }

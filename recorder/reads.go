@@ -82,7 +82,7 @@ func appendPlanes(out []byte, enc *zstd.Encoder, column []uint64) []byte {
 		for i, v := range column {
 			plane[i] = byte(v >> (8 * p))
 		}
-		packed := pack(enc, plane)
+		packed := packFrom(minPlane, enc, plane)
 		out = binary.AppendUvarint(out, uint64(len(packed)))
 		out = append(out, packed...)
 	}
