@@ -64,7 +64,9 @@ func (w *Writer) commit(batch []*record) {
 		return
 	}
 	next := w.counted(batch)
+	w.store.known.add(batch)
 	if err := w.write(batch, next); err != nil {
+		w.known.doubt()
 		w.store.o.log().Error("commit records", "run", w.run.ID, "records", len(batch), "err", err)
 		w.setDegraded(string(DropStoreError))
 		w.dropAll(batch, DropStoreError)
@@ -85,7 +87,7 @@ func (w *Writer) dropDuplicates(batch []*record) []*record {
 	seen := make(map[exchange.ID]bool, len(batch))
 	kept := batch[:0]
 	for _, r := range batch {
-		if seen[r.loc.id] || w.store.has(indexKey(r.loc.id)) {
+		if seen[r.loc.id] || w.store.known.mayHave(r.loc.id) && w.store.has(indexKey(r.loc.id)) {
 			w.drop(r.loc.id, r.cost, DropDuplicate)
 			continue
 		}
@@ -165,6 +167,7 @@ func (w *Writer) write(batch []*record, run RunSize) error {
 	}); err != nil {
 		return fmt.Errorf("write index: %w", err)
 	}
+	w.known.add(blobs)
 	return nil
 }
 
@@ -177,7 +180,7 @@ func (w *Writer) newBlobs(batch []*record) (pending, []blob) {
 		p := pendingRecord{ID: r.loc.id}
 		for _, b := range r.blobs {
 			// It may have been committed since the worker looked; then it must not be named as the batch's own.
-			if len(b.chunks) == 0 || seen[b.sum] || w.store.has(blobKey(w.run.ID, b.sum, len(b.chunks)-1)) {
+			if len(b.chunks) == 0 || seen[b.sum] || w.hasBlob(b.sum, len(b.chunks)) {
 				continue
 			}
 			seen[b.sum] = true

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 
@@ -50,7 +51,15 @@ type location struct {
 	id  exchange.ID
 }
 
-func (l location) String() string { return fmt.Sprintf("%s/%016x/%s", l.run, l.seq, l.id) }
+func (l location) String() string { return string(l.key("")) }
+
+// key is "<prefix><run>/<seq>/<id>".
+func (l location) key(prefix string) []byte {
+	k := append(make([]byte, 0, len(prefix)+locLen), prefix...)
+	k = append(append(k, l.run...), '/')
+	k = hex.AppendEncode(k, binary.BigEndian.AppendUint64(nil, l.seq))
+	return append(append(k, '/'), l.id...)
+}
 
 // parseLocation reads the location that key ends with.
 func parseLocation(key []byte) (location, error) {
@@ -68,12 +77,12 @@ func parseLocation(key []byte) (location, error) {
 
 func runKey(run exchange.ID) []byte   { return []byte(runPrefix + string(run)) }
 func indexKey(id exchange.ID) []byte  { return []byte(indexPrefix + string(id)) }
-func recordKey(l location) []byte     { return []byte(recordPrefix + l.String()) }
-func summaryKey(l location) []byte    { return []byte(summaryPrefix + l.String()) }
+func recordKey(l location) []byte     { return l.key(recordPrefix) }
+func summaryKey(l location) []byte    { return l.key(summaryPrefix) }
 func pendingKey(r exchange.ID) []byte { return []byte(pendingPrefix + string(r)) }
 func pruneKey(run exchange.ID) []byte { return []byte(prunePrefix + string(run)) }
 func takeKey(key string, l location) []byte {
-	return []byte(takePrefix + key + "/" + l.String())
+	return l.key(takePrefix + key + "/")
 }
 
 // inRun is the prefix of the keys of one run under one of the prefixes above.

@@ -122,7 +122,7 @@ func (p *preparer) addBlob(r *record, sum digest, segments [][]byte) blobRef {
 		return blobRef{}
 	}
 	b := blob{sum: sum}
-	if !p.w.store.hasBlob(r.loc.run, ref) {
+	if !p.w.hasBlob(sum, chunkCount(ref.size)) {
 		for _, c := range chunks(segments) {
 			b.chunks = append(b.chunks, pack(p.enc, c))
 		}

@@ -21,11 +21,6 @@ func (s *Store) has(key []byte) bool {
 	}) == nil
 }
 
-// hasBlob reports whether the run holds the whole blob: chunks are committed in order.
-func (s *Store) hasBlob(run exchange.ID, ref blobRef) bool {
-	return s.has(blobKey(run, ref.sum, chunkCount(ref.size)-1))
-}
-
 // Exchange is the recorded exchange, as it was sealed and masked, with its summary row. The error wraps
 // exchange.ErrMiss when there is none of that id, exchange.ErrDamaged when it cannot be read whole.
 func (s *Store) Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, error) {

@@ -42,6 +42,7 @@ type Store struct {
 	closed  bool
 	writers map[exchange.ID]*Writer // open writers by run, guarded by mu
 
+	known knownIDs
 	dirty atomic.Bool // something was committed since the last sync
 	stop  chan struct{}
 	done  sync.WaitGroup
@@ -91,6 +92,10 @@ func Open(dir string, o Options) (*Store, error) {
 func (s *Store) start() error {
 	if err := s.recover(); err != nil {
 		return openError(s.dir, fmt.Errorf("%w: recover: %w", exchange.ErrDamaged, err), "restore a copy of the directory")
+	}
+	var err error
+	if s.known.floor, err = s.highestID(); err != nil {
+		return openError(s.dir, fmt.Errorf("%w: read index: %w", exchange.ErrDamaged, err), "restore a copy of the directory")
 	}
 	if err := s.writeOwner(s.o.Admin); err != nil {
 		return openError(s.dir, err, "")

@@ -38,6 +38,7 @@ type Writer struct {
 	hurry   chan struct{}  // closed when what is queued is to be dropped
 	workers sync.WaitGroup // ends when queue is closed and empty
 	done    chan struct{}  // closed when the committer has ended
+	known   knownBlobs
 
 	mu         sync.Mutex
 	closed     bool

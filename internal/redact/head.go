@@ -9,28 +9,33 @@ import (
 // stay as they are. A line that continues a secret header is secret too, and so is a header hidden behind a leading
 // blank or a bare CR: whatever some parser might read as a credential goes.
 func Head(head []byte) []byte {
+	text := string(head)
 	var out strings.Builder
-	out.Grow(len(head))
+	copied := 0                     // text[:copied] is in out; nearly always nothing has to be
 	secret, started := false, false // whether the header in hand is secret; whether the start line was seen
-	for rest := string(head); rest != ""; {
-		line, end := cutLine(rest)
-		rest = rest[len(line)+len(end):]
+	for at := 0; at < len(text); {
+		line, end := cutLine(text[at:])
+		masked := line
 		switch {
 		case strings.TrimSpace(line) == "":
-			out.WriteString(line)
 		case !started && !isHeaderLine(line):
-			out.WriteString(maskStartLine(line))
+			masked, started = maskStartLine(line), true
 		default:
-			line, secret = maskLine(line, secret)
-			out.WriteString(line)
+			masked, secret = maskLine(line, secret)
+			started = true
 		}
-		started = started || strings.TrimSpace(line) != ""
-		out.WriteString(end)
+		if masked != line {
+			out.WriteString(text[copied:at])
+			out.WriteString(masked)
+			copied = at + len(line)
+		}
+		at += len(line) + len(end)
 	}
-	if masked := out.String(); masked != string(head) {
-		return []byte(masked)
+	if copied == 0 {
+		return head
 	}
-	return head
+	out.WriteString(text[copied:])
+	return []byte(out.String())
 }
 
 // cutLine gives the first line of s and its end: CRLF, LF, or nothing for a last line that has none.
