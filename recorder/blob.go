@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -46,6 +47,16 @@ func packFrom(least int, enc *zstd.Encoder, b []byte) []byte {
 		}
 	}
 	return append(append(make([]byte, 0, len(b)+1), codecRaw), b...)
+}
+
+// appendPacked adds b as pack codes it, with its length in front. A short one is not copied on the way.
+func appendPacked(dst []byte, least int, enc *zstd.Encoder, b []byte) []byte {
+	if len(b) >= least {
+		packed := packFrom(least, enc, b)
+		return append(binary.AppendUvarint(dst, uint64(len(packed))), packed...)
+	}
+	dst = append(binary.AppendUvarint(dst, uint64(len(b)+1)), codecRaw)
+	return append(dst, b...)
 }
 
 var errCodec = errors.New("unknown codec")

@@ -24,10 +24,9 @@ type blobRef struct {
 	size int64
 }
 
-// encodeManifest is the uncompressed form of m. Nothing of the exchange is left out but the body bytes and the reads,
+// writeManifest writes the uncompressed form of m. Nothing of the exchange is left out but the body bytes and the reads,
 // which are coded apart: see reads.go.
-func encodeManifest(m *manifest) []byte {
-	w := &fieldWriter{b: make([]byte, 0, 2048)}
+func writeManifest(w *fieldWriter, m *manifest) {
 	w.uint(manifestVersion)
 	x := m.x
 	for _, s := range []string{string(x.ID), string(x.Run), x.Cell, x.Wave, x.Upstream, x.UpstreamURL, x.Mode, x.Harness, x.Dialect, string(x.End), string(x.State)} {
@@ -42,10 +41,9 @@ func encodeManifest(m *manifest) []byte {
 	writeEnd(w, x)
 	writeTimeline(w, &x.Timeline)
 	writeRef(w, m.reads)
-	return w.b
 }
 
-// decodeManifest is the inverse of encodeManifest.
+// decodeManifest is the inverse of writeManifest.
 func decodeManifest(b []byte) (*manifest, error) {
 	r := &fieldReader{b: b}
 	if v := r.uint(); v != manifestVersion {

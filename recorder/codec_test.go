@@ -29,11 +29,17 @@ func coders(t testing.TB) (*zstd.Encoder, *zstd.Decoder) {
 	return enc, dec
 }
 
+func encodeManifest(m *manifest) []byte {
+	w := &fieldWriter{}
+	writeManifest(w, m)
+	return w.b
+}
+
 // roundTrip codes and decodes a record; bodies keep their bytes by hand, for they are not in it.
 func roundTrip(t *testing.T, x *exchange.Exchange) *exchange.Exchange {
 	t.Helper()
 	enc, dec := coders(t)
-	m, err := parseRecord(dec, recordValue(enc, &manifest{x: x}, packReads(enc, x.Timeline.Reads)))
+	m, err := parseRecord(dec, recordValue(enc, &fieldWriter{}, &manifest{x: x}, packReads(enc, x.Timeline.Reads)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,8 +46,9 @@ func (b blob) bytes() (n int64) {
 
 // preparer is one worker: it turns exchanges into records.
 type preparer struct {
-	w   *Writer
-	enc *zstd.Encoder
+	w       *Writer
+	enc     *zstd.Encoder
+	scratch fieldWriter
 }
 
 func newPreparer(w *Writer) (*preparer, error) {
@@ -99,7 +100,7 @@ func (p *preparer) prepare(q *queued) (*record, error) {
 	if len(reads) > inlineReads {
 		m.reads, reads = p.addBlob(r, sum256(reads), [][]byte{reads}), nil
 	}
-	r.manifest = recordValue(p.enc, &m, reads)
+	r.manifest = recordValue(p.enc, &p.scratch, &m, reads)
 	return r, nil
 }
 

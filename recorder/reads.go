@@ -82,9 +82,7 @@ func appendPlanes(out []byte, enc *zstd.Encoder, column []uint64) []byte {
 		for i, v := range column {
 			plane[i] = byte(v >> (8 * p))
 		}
-		packed := packFrom(minPlane, enc, plane)
-		out = binary.AppendUvarint(out, uint64(len(packed)))
-		out = append(out, packed...)
+		out = appendPacked(out, minPlane, enc, plane)
 	}
 	return out
 }
@@ -123,11 +121,13 @@ func planes(r *fieldReader, dec *zstd.Decoder, n int) ([]uint64, error) {
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-// recordValue is the value of a record key: the packed fields with their length in front, then the reads.
-func recordValue(enc *zstd.Encoder, m *manifest, reads []byte) []byte {
-	fields := pack(enc, encodeManifest(m))
-	v := binary.AppendUvarint(make([]byte, 0, len(fields)+len(reads)+5), uint64(len(fields)))
-	return append(append(v, fields...), reads...)
+// recordValue is the value of a record key: the packed fields, coded in scratch, with their length in front, then the
+// reads.
+func recordValue(enc *zstd.Encoder, scratch *fieldWriter, m *manifest, reads []byte) []byte {
+	scratch.b = scratch.b[:0]
+	writeManifest(scratch, m)
+	v := make([]byte, 0, min(len(scratch.b), minPacked)+len(reads)+6)
+	return append(appendPacked(v, minPacked, enc, scratch.b), reads...)
 }
 
 // parseRecord undoes recordValue. The reads are those beside the fields only.

@@ -52,7 +52,7 @@ const maxInteger = 1 << 53
 // longer than all else. Units go with the names of the metrics and are not stored. A figure that is no finite number
 // is an error, since no document could show it.
 func encodeRow(s *exchange.Summary) ([]byte, error) {
-	w := &fieldWriter{b: make([]byte, 0, 1024)}
+	w := &fieldWriter{b: make([]byte, 0, 768)}
 	w.uint(rowVersion)
 	w.int(int64(s.Version))
 	for _, t := range []string{string(s.ID), string(s.Run), s.Key, s.Upstream, s.Method, s.Path, s.Model, s.Engine, s.Dialect, string(s.End), string(s.Outcome), string(s.State)} {

@@ -64,6 +64,13 @@ var jsonParsers fastjson.ParserPool
 
 const maxPooled = 64 << 10
 
+// giveBack returns a reader whose values are no longer needed and the largest of which had so many bytes.
+func giveBack(p *fastjson.Parser, largest int) {
+	if largest <= maxPooled {
+		jsonParsers.Put(p)
+	}
+}
+
 // Parser reads one response body as it comes. It belongs to one goroutine.
 type Parser struct {
 	info   Info
@@ -116,8 +123,8 @@ func (p *Parser) Finish(whole bool) *Transcript {
 		p.takeUndispatched(rest)
 	}
 	p.finished = true
-	if p.json != nil && p.largest <= maxPooled { // nothing of a Transcript points into it
-		jsonParsers.Put(p.json)
+	if p.json != nil { // nothing of a Transcript points into it
+		giveBack(p.json, p.largest)
 		p.json = nil
 	}
 	return p.Snapshot()

@@ -29,7 +29,8 @@ func readRequest(dialect Dialect, headers []exchange.Header, body []byte) Reques
 	if !ok || len(body) > maxValue || len(body) > maxUnchecked && !valid(body) {
 		return r.facts
 	}
-	var p fastjson.Parser
+	p := jsonParsers.Get()
+	defer giveBack(p, len(body))
 	v, err := p.ParseBytes(body)
 	if err != nil || v.Type() != fastjson.TypeObject {
 		return r.facts

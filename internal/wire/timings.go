@@ -36,12 +36,13 @@ func timingsOf(extras map[string]json.RawMessage) *Timings {
 		return nil
 	}
 	var t Timings
-	var p fastjson.Parser
+	p, largest := jsonParsers.Get(), 0
 	for _, s := range timingSources {
 		raw, ok := extras[s.key]
 		if !ok {
 			continue
 		}
+		largest = max(largest, len(raw))
 		v, err := p.ParseBytes(raw)
 		if err != nil || v.Type() != fastjson.TypeObject {
 			continue
@@ -52,6 +53,7 @@ func timingsOf(extras map[string]json.RawMessage) *Timings {
 			t.Source = s.key
 		}
 	}
+	giveBack(p, largest)
 	readOllamaDurations(&t, extras)
 	if t == (Timings{}) {
 		return nil
@@ -144,7 +146,11 @@ func readUsageTimes(t *Timings, v *fastjson.Value) {
 func readOllamaDurations(t *Timings, extras map[string]json.RawMessage) {
 	var p fastjson.Parser
 	field := func(key string) *fastjson.Value {
-		v, err := p.ParseBytes(extras[key])
+		raw, ok := extras[key]
+		if !ok { // nearly every engine: an error text of the reader would cost more than the rest
+			return nil
+		}
+		v, err := p.ParseBytes(raw)
 		if err != nil {
 			return nil
 		}
