@@ -94,8 +94,10 @@ func badgerOptions(dir string, o *Options) badger.Options {
 		// The defaults take more than 1 GB of memory for what these do in 20 MB.
 		WithMemTableSize(memTableSize).
 		WithNumMemtables(numMemtables).
-		// Bodies belong in the value log: five times faster to write and to read than in the tree.
-		WithValueThreshold(1 << 10).
+		// Bodies belong in the value log: five times faster to write and to read than in the tree. Manifests and rows too:
+		// in the tree every flush and compaction would copy them again, a fifth of what a small exchange costs, and rows
+		// are listed as fast from here.
+		WithValueThreshold(512).
 		// Collection rewrites whole files: small ones cost less. It also bounds the size of one value.
 		WithValueLogFileSize(vlog).
 		// Values are compressed before they come here.

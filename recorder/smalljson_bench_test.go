@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
@@ -77,7 +78,7 @@ func BenchmarkSmallJSON(b *testing.B) {
 	b.ReportAllocs()
 	for ; b.Loop(); n++ {
 		x := *xs[n%len(xs)]
-		x.ID = exchange.NewID(day)
+		x.ID = exchange.NewID(day.Add(time.Duration(n) * time.Millisecond))
 		r, err := p.prepare(&queued{x: &x, seq: uint64(n + 1)})
 		if err != nil {
 			b.Fatal(err)
@@ -93,4 +94,44 @@ func BenchmarkSmallJSON(b *testing.B) {
 	if run := closeWriter(b, w); run.Counts.Stored != int64(n) {
 		b.Errorf("stored %d of %d, dropped %v", run.Counts.Stored, n, run.Counts.DropWhy)
 	}
+}
+
+// BenchmarkListRows is what a listing spends on one row of a store that was closed and opened again.
+func BenchmarkListRows(b *testing.B) {
+	const rows = 20_000
+	dir := b.TempDir()
+	s, err := Open(dir, Options{FreeSpace: plenty})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := newWriter(b, s, exchange.Run{}, WriterOptions{
+		Derive: func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) },
+	})
+	for i := range rows {
+		x := smallJSON(i)
+		x.ID = exchange.NewID(day.Add(time.Duration(i) * time.Millisecond))
+		w.Offer(x)
+	}
+	run := closeWriter(b, w)
+	if err := s.Close(); err != nil || run.Counts.Stored != rows {
+		b.Fatalf("stored %d, %v", run.Counts.Stored, err)
+	}
+	if s, err = Open(dir, Options{FreeSpace: plenty}); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for _, err := range s.Summaries(run.ID) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != rows {
+			b.Fatalf("%d rows", n)
+		}
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/rows*1e9, "ns/row")
 }
