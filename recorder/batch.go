@@ -194,12 +194,8 @@ func (w *Writer) newBlobs(batch []*record) (pending, []blob) {
 
 // writeBlobs commits blobs in transactions of bounded size, the pending key with the first.
 func (w *Writer) writeBlobs(todo pending, blobs []blob) error {
-	value, err := json.Marshal(todo)
-	if err != nil {
-		return fmt.Errorf("code pending batch: %w", err)
-	}
 	type entry struct{ key, value []byte }
-	entries := []entry{{pendingKey(w.run.ID), value}}
+	entries := []entry{{pendingKey(w.run.ID), encodePending(todo)}}
 	for _, b := range blobs {
 		for n, c := range b.chunks {
 			entries = append(entries, entry{blobKey(w.run.ID, b.sum, n), c})

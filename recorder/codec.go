@@ -83,12 +83,13 @@ func readRef(r *fieldReader) (ref blobRef) {
 	if ref.size == 0 {
 		return ref
 	}
-	if ref.size < 0 || len(r.b) < len(ref.sum) {
+	ref.sum = r.sum()
+	if ref.size < 0 {
 		r.fail()
+	}
+	if r.err != nil {
 		return blobRef{}
 	}
-	copy(ref.sum[:], r.b)
-	r.b = r.b[len(ref.sum):]
 	return ref
 }
 

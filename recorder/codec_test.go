@@ -277,3 +277,24 @@ func TestBodiesKeepTheirDigests(t *testing.T) {
 		}
 	}
 }
+
+func TestPendingRoundTrip(t *testing.T) {
+	for _, in := range []pending{nil, {{ID: "a"}}, {{ID: exchange.NewID(day), Blobs: []digest{sum256([]byte("a")), sum256(nil)}}, {ID: "b"}}} {
+		b := encodePending(in)
+		out, err := decodePending(b)
+		if err != nil || cmp.Diff(in, out) != "" {
+			t.Errorf("%+v became %+v, %v", in, out, err)
+		}
+		for n := range b {
+			if _, err := decodePending(b[:n]); err == nil {
+				t.Errorf("the first %d of %d bytes were accepted", n, len(b))
+			}
+		}
+		if _, err := decodePending(append(b, 0)); err == nil {
+			t.Error("bytes after the end were accepted")
+		}
+	}
+	if _, err := decodePending([]byte("[]")); !errors.Is(err, exchange.ErrDamaged) {
+		t.Errorf("text gives %v", err)
+	}
+}

@@ -256,14 +256,22 @@ func (r *fieldReader) digest() string {
 	if !r.bool() {
 		return r.str()
 	}
-	var sum digest
-	if len(r.b) < len(sum) {
-		r.fail()
+	sum := r.sum()
+	if r.err != nil {
 		return ""
 	}
-	copy(sum[:], r.b)
-	r.b = r.b[len(sum):]
 	return digestText(sum)
+}
+
+// sum reads the bytes of a digest.
+func (r *fieldReader) sum() (d digest) {
+	if len(r.b) < len(d) {
+		r.fail()
+		return d
+	}
+	copy(d[:], r.b)
+	r.b = r.b[len(d):]
+	return d
 }
 
 func (r *fieldReader) head() (raw []byte, hs []exchange.Header) {

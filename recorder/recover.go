@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -22,8 +21,47 @@ type Recovery struct {
 type pending []pendingRecord
 
 type pendingRecord struct {
-	ID    exchange.ID `json:"id"`
-	Blobs []digest    `json:"blobs,omitempty"`
+	ID    exchange.ID
+	Blobs []digest
+}
+
+// pendingVersion is the first byte of a pending value.
+const pendingVersion = 1
+
+func encodePending(batch pending) []byte {
+	w := &fieldWriter{b: make([]byte, 0, len(batch)*(idLen+2*len(digest{})+4)+8)}
+	w.uint(pendingVersion)
+	w.uint(uint64(len(batch)))
+	for i := range batch {
+		w.str(string(batch[i].ID))
+		w.uint(uint64(len(batch[i].Blobs)))
+		for _, d := range batch[i].Blobs {
+			w.b = append(w.b, d[:]...)
+		}
+	}
+	return w.b
+}
+
+func decodePending(b []byte) (pending, error) {
+	r := &fieldReader{b: b}
+	if v := r.uint(); v != pendingVersion {
+		return nil, fmt.Errorf("read pending batch of version %d: %w", v, exchange.ErrDamaged)
+	}
+	var batch pending
+	for range r.count() {
+		p := pendingRecord{ID: exchange.ID(r.str())}
+		for range r.count() {
+			p.Blobs = append(p.Blobs, r.sum())
+		}
+		batch = append(batch, p)
+	}
+	if r.err == nil && len(r.b) > 0 {
+		r.err = fmt.Errorf("%d bytes too many", len(r.b))
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("read pending batch: %w", r.err)
+	}
+	return batch, nil
 }
 
 // recover finishes what a killed owner began: blobs without a record go, half-pruned runs go whole. What it dropped
@@ -80,15 +118,15 @@ func (s *Store) runsUnder(prefix string) (runs []exchange.ID, err error) {
 
 // dropPending removes the blobs of the batch that was being written and counts its records.
 func (s *Store) dropPending(run exchange.ID) (partial int, err error) {
-	var batch pending
 	var stale [][]byte
 	err = s.view(func(txn *badger.Txn) error {
 		v, err := getValue(txn, pendingKey(run))
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal(v, &batch); err != nil {
-			return fmt.Errorf("read pending batch: %w", err)
+		batch, err := decodePending(v)
+		if err != nil {
+			return err
 		}
 		for _, r := range batch {
 			switch _, err := txn.Get(indexKey(r.ID)); {
