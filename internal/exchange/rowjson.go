@@ -9,7 +9,7 @@ import (
 )
 
 // appendTo adds the figures to the end of a JSON object as the fields of figuresJSON, byte for byte as encoding/json
-// writes them. A row is written for every exchange, and reflection over three maps was most of its cost.
+// writes them. A listing writes many rows, and reflection over three maps was most of the cost of one.
 func (fs Figures) appendTo(object []byte) (b []byte, err error) {
 	names := slices.Sorted(maps.Keys(fs))
 	b = append(object[:len(object)-1], `,"metrics":{`...)
