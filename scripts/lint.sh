@@ -17,6 +17,7 @@ for mod in $(git ls-files '*go.mod'); do
 	[ "$dir" = tools ] && continue
 	echo "lint $dir"
 	cd "$root/$dir"
+	go mod tidy -diff
 	go vet ./...
 	"$bin/staticcheck" ./...
 	# Not in tests: they break connections on purpose, and what comes of it is what they assert.
