@@ -73,15 +73,15 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 
 // engineError answers for an engine that gave no response, after x was sealed.
 func engineError(ctx *fasthttp.RequestCtx, x *exchange.Exchange) {
-	status, code := 502, "engine_error"
+	status, code, next := 502, "engine_error", "look into the engine's log; the request reached it at most once and was not sent again"
 	switch x.End {
 	case exchange.EndConnectFailed:
-		code = "engine_unreachable"
+		code, next = "engine_unreachable", "check that it runs and that the proxy's --upstream names its address"
 	case exchange.EndTimeout:
-		status, code = 504, "engine_timeout"
+		status, code, next = 504, "engine_timeout", "look into the engine's log, or give the proxy longer timeouts"
 	case exchange.EndShutdown:
-		status, code = 503, "proxy_shutdown"
+		status, code, next = 503, "proxy_shutdown", "the proxy was stopped; send the request again when it is back"
 	}
 	writeError(ctx, status, "upstream_error", code,
-		fmt.Sprintf("engine %q at %s: %s", x.Upstream, x.UpstreamURL, redact.Text(x.Cause.Text)))
+		fmt.Sprintf("engine %q at %s: %s; %s", x.Upstream, x.UpstreamURL, redact.Text(x.Cause.Text), next))
 }

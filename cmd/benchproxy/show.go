@@ -30,7 +30,7 @@ func printDetail(w io.Writer, d exchange.Detail) {
 	}
 	printTexts(w, d)
 	fmt.Fprintln(w)
-	printMetrics(w, d.Metrics)
+	printMetrics(w, d)
 	printTimeline(w, d)
 	for _, i := range d.Interventions {
 		fmt.Fprintf(w, "changed   %s to the %s: %s%s (%s)\n", i.Kind, i.Where, printable(i.Name), changeText(i), i.Reason)
@@ -92,12 +92,14 @@ func shorten(s string) string {
 	return printable(s)
 }
 
-// printMetrics lists every metric: its value and basis, or why there is none.
-func printMetrics(w io.Writer, figures exchange.Figures) {
+// printMetrics lists every metric: its value and basis, or why there is none. Where the path speaks no language we read,
+// most are absent for that one reason, which is then said once.
+func printMetrics(w io.Writer, d exchange.Detail) {
+	figures := d.Metrics
 	t := table{cols: []column{{head: "METRIC"}, {head: "VALUE", right: true}, {head: "UNIT"}, {head: "BASIS, OR WHY ABSENT"}}}
 	for _, m := range measure.Metrics() {
 		f, ok := figures[m.Name]
-		if !ok {
+		if !ok || d.Dialect == "" && !f.Present() {
 			continue
 		}
 		why := string(f.Basis)
@@ -107,6 +109,9 @@ func printMetrics(w io.Writer, figures exchange.Figures) {
 		t.add(m.Name, figure(f, digits(m.Unit)), m.Unit, why)
 	}
 	t.print(w)
+	if d.Dialect == "" {
+		fmt.Fprintln(w, "the path speaks no language we read: there are no figures of tokens")
+	}
 	fmt.Fprintln(w)
 }
 
@@ -133,16 +138,16 @@ func printTimeline(w io.Writer, d exchange.Detail) {
 		return
 	}
 	span := end - sent
-	at := func(ns int64) int { return int((ns - sent) * timelineWidth / span) }
+	at := func(ns int64) int { return int(min(max((ns-sent)*timelineWidth/span, 0), timelineWidth-1)) }
 	bar := func(name string, from, to exchange.Mark) {
 		a, okA := from.NS()
 		b, okB := to.NS()
 		if !okA || !okB {
 			return
 		}
-		i, j := at(a), max(at(b), at(a)+1)
+		i, j := at(a), max(at(b), at(a)+1) // b can be before a: an answer may be here before the call that sent the request returns
 		fmt.Fprintf(w, "%-9s %s%s%s %9.1f ms\n", name, strings.Repeat(" ", i), strings.Repeat("━", j-i),
-			strings.Repeat(" ", max(timelineWidth-j, 0)), float64(b-a)/1e6)
+			strings.Repeat(" ", max(timelineWidth-j, 0)), float64(max(b-a, 0))/1e6)
 	}
 	bar("send", t.SendStart, t.SendDone)
 	bar("head", t.SendDone, t.HeaderRead)
