@@ -210,3 +210,28 @@ func TestDetailJSONIsOneObject(t *testing.T) {
 		t.Errorf("a detail does not survive its JSON:\n%s\n%s", b, again)
 	}
 }
+
+// TestRowNamesEveryKey holds that a script finds every key of the contract in the smallest row and detail: what is not
+// known is empty or null, never missing.
+func TestRowNamesEveryKey(t *testing.T) {
+	row := []string{"id", "run", "seq", "key", "digest", "path", "model", "engine", "status", "outcome", "stream", "finish_reason",
+		"usage_estimated", "parse_errors", "flags", "interventions", "metrics", "basis", "absent"}
+	check := func(v any, keys []string) {
+		t.Helper()
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal(b, &m); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range keys {
+			if _, ok := m[k]; !ok {
+				t.Errorf("%T lacks the key %s: %s", v, k, b)
+			}
+		}
+	}
+	check(Summary{}, row)
+	check(Detail{}, append(row, "output_text", "reasoning_text", "tool_calls", "timeline"))
+}

@@ -59,7 +59,7 @@ func load(t *testing.T) []file {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(out) < 10 {
+	if len(out) < 200 {
 		t.Fatalf("found %d source files below %s: the rules would hold nothing", len(out), root)
 	}
 	return out
