@@ -21,12 +21,12 @@ func (nullSink) Offer(*exchange.Exchange) bool { return true }
 func pingPong(n int, payload string) func(p *peer, a asked) bool {
 	event := fmt.Sprintf("%x\r\n%s\r\n", len(payload), payload)
 	return func(p *peer, a asked) bool {
-		io.WriteString(p.Conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+		_, _ = io.WriteString(p.Conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 		for range n {
-			io.WriteString(p.Conn, event)
+			_, _ = io.WriteString(p.Conn, event)
 			<-p.engine.step
 		}
-		io.WriteString(p.Conn, "0\r\n\r\n")
+		_, _ = io.WriteString(p.Conn, "0\r\n\r\n")
 		return true
 	}
 }
@@ -46,8 +46,8 @@ func targets(b *testing.B, script func(p *peer, a asked) bool, fn func(b *testin
 				srv, _ := NewServer(ServerOptions{Session: s, Upstream: u})
 				ln := listen(b, "tcp")
 				addr = ln.Addr().String()
-				go srv.Serve(ln)
-				b.Cleanup(func() { srv.Close(); u.Close() })
+				go func() { _ = srv.Serve(ln) }()
+				b.Cleanup(func() { _, _ = srv.Close(), u.Close() })
 			}
 			b.ReportAllocs()
 			fn(b, e, addr)
@@ -68,9 +68,9 @@ func BenchmarkStream(b *testing.B) {
 		var first time.Duration
 		for b.Loop() {
 			began := clock.Now()
-			io.WriteString(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+			_, _ = io.WriteString(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 			for range 4 {
-				br.ReadSlice('\n') // head
+				_, _ = br.ReadSlice('\n') // head
 			}
 			for i := range events {
 				for range 4 { // size, data, blank, chunk end
@@ -83,8 +83,8 @@ func BenchmarkStream(b *testing.B) {
 				}
 				e.step <- struct{}{}
 			}
-			br.ReadSlice('\n')
-			br.ReadSlice('\n')
+			_, _ = br.ReadSlice('\n')
+			_, _ = br.ReadSlice('\n')
 		}
 		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/events, "us/event")
 		b.ReportMetric(float64(first.Microseconds())/float64(b.N), "us/ttft")
@@ -100,9 +100,9 @@ func BenchmarkJSON(b *testing.B) {
 		defer c.Close()
 		br := bufio.NewReader(c)
 		for b.Loop() {
-			io.WriteString(c, "POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+			_, _ = io.WriteString(c, "POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 			for range 4 {
-				br.ReadSlice('\n')
+				_, _ = br.ReadSlice('\n')
 			}
 			if _, err := br.Discard(608); err != nil {
 				b.Fatal(err)

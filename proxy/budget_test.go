@@ -27,7 +27,7 @@ func TestBodyCap(t *testing.T) {
 		body := noise(size)
 		e := newEngine(t, func(p *peer, a asked) bool {
 			p.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(body))
-			p.Write(body)
+			_, _ = p.Write(body)
 			return true
 		})
 		r := newRig(t, e.url(), func(o *rigOptions) { o.session.MaxBody = 1000 })
@@ -66,7 +66,7 @@ func TestReadsCap(t *testing.T) {
 		p.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
 		for range 50 {
 			p.chunk("x")
-			p.br.ReadByte() // the client has it
+			_, _ = p.br.ReadByte() // the client has it
 		}
 		p.send("0\r\n\r\n")
 		return true
@@ -76,13 +76,13 @@ func TestReadsCap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer u.Close()
+	defer func() { _ = u.Close() }()
 	f := s.open(u, Call{Method: "POST", Target: "/"}, clock.Start())
 	if err := f.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	conn := f.conn
-	ack := writerFunc(func(b []byte) (int, error) { conn.Write([]byte("a")); return len(b), nil })
+	ack := writerFunc(func(b []byte) (int, error) { _, _ = conn.Write([]byte("a")); return len(b), nil })
 	if _, err := f.stream(ack); err != nil {
 		t.Fatal(err)
 	}
@@ -103,12 +103,12 @@ func TestBudgetCutsTheLargest(t *testing.T) {
 			body = large
 		}
 		p.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(body))
-		p.Write(body[:len(body)-1])
+		_, _ = p.Write(body[:len(body)-1])
 		if a.Body == "large" {
 			step <- struct{}{}
 		}
 		<-finish
-		p.Write(body[len(body)-1:])
+		_, _ = p.Write(body[len(body)-1:])
 		return true
 	})
 	r := newRig(t, e.url(), func(o *rigOptions) { o.session.Budget = 2 << 20 })

@@ -97,7 +97,7 @@ func TestBodiesAreIdentical(t *testing.T) {
 		cut := rand.New(rand.NewPCG(uint64(p.n), 3))
 		for len(wire) > 0 {
 			k := min(1+cut.IntN(1+cut.IntN(20_000)), len(wire))
-			p.Write(wire[:k])
+			_, _ = p.Write(wire[:k])
 			wire = wire[k:]
 		}
 		return true

@@ -47,11 +47,11 @@ func leave(c *raw, how string) {
 		tcp.Close()
 	case "rst":
 		if t, ok := tcp.(*net.TCPConn); ok {
-			t.SetLinger(0)
+			_ = t.SetLinger(0)
 		}
 		tcp.Close()
 	case "half":
-		tcp.(interface{ CloseWrite() error }).CloseWrite()
+		_ = tcp.(interface{ CloseWrite() error }).CloseWrite()
 	}
 }
 
@@ -98,7 +98,7 @@ func clientGone(t *testing.T, r *rig, e *engine, m when, how string) {
 		<-m.ready
 		if m.name == "stream" || m.name == "length" {
 			c.head()
-			c.br.ReadByte()
+			_, _ = c.br.ReadByte()
 		}
 		left := clock.Now()
 		leave(c, how)
@@ -176,7 +176,7 @@ func TestStaleTLSConnections(t *testing.T) {
 			if behind == "answer" {
 				p.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray")
 			} else {
-				tc.CloseWrite()
+				_ = tc.CloseWrite()
 			}
 			cork.release()
 			p.waitClosed()
@@ -225,8 +225,8 @@ func (c *corked) Write(b []byte) (int, error) {
 }
 
 func (c *corked) release() {
-	c.Conn.SetWriteDeadline(time.Time{}) // the goodbye left one
-	c.Conn.Write(c.held)
+	_ = c.Conn.SetWriteDeadline(time.Time{}) // the goodbye left one
+	_, _ = c.Conn.Write(c.held)
 	c.hold, c.held = false, nil
 }
 

@@ -146,7 +146,7 @@ func TestEarlyEndIsVisible(t *testing.T) {
 				head := c.head()
 				got := make([]byte, len("hello"))
 				if strings.Contains(head, "chunked") {
-					c.br.ReadString('\n')
+					_, _ = c.br.ReadString('\n')
 				}
 				_, err := io.ReadFull(c.br, got)
 				close(seen)
@@ -221,7 +221,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := r.dial()
 			sent := make(chan struct{})
-			go func() { defer close(sent); io.WriteString(c, tc.sent) }()
+			go func() { defer close(sent); _, _ = io.WriteString(c, tc.sent) }()
 			body := c.ok(tc.status)
 			if _, code := errorObject(t, body); code != tc.code {
 				t.Errorf("code %q, want %q", code, tc.code)
@@ -367,10 +367,10 @@ func TestEarlyAnswerToAnUnreadRequest(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		io.ReadFull(c, make([]byte, 100)) // never reads the rest
-		io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
-		c.(*net.TCPConn).CloseWrite()
-		io.Copy(io.Discard, io.LimitReader(c, 1<<20))
+		_, _ = io.ReadFull(c, make([]byte, 100)) // never reads the rest
+		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+		_ = c.(*net.TCPConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, io.LimitReader(c, 1<<20))
 	}()
 	r := newRig(t, "http://"+ln.Addr().String())
 	c := r.dial()

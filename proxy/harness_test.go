@@ -53,13 +53,13 @@ func (p *peer) chunk(s string) { p.send("%x\r\n%s\r\n", len(s), s) }
 // reset makes the next close a reset.
 func (p *peer) reset() {
 	if t, ok := p.Conn.(*net.TCPConn); ok {
-		t.SetLinger(0)
+		_ = t.SetLinger(0)
 	}
 }
 
 // waitClosed blocks until the proxy closes the connection and says when that was seen.
 func (p *peer) waitClosed() {
-	io.Copy(io.Discard, p.br)
+	_, _ = io.Copy(io.Discard, p.br)
 	p.engine.closed <- clock.Now()
 }
 
@@ -263,7 +263,7 @@ func newRig(t testing.TB, engineURL string, edit ...func(*rigOptions)) *rig {
 		if err := <-served; err != nil {
 			t.Errorf("serve: %v", err)
 		}
-		r.up.Close()
+		_ = r.up.Close()
 		if n := r.session.Stats().Running; n != 0 {
 			t.Errorf("%d exchanges still run after the server closed", n)
 		}
@@ -303,7 +303,7 @@ func (r *rig) dial() *raw {
 	if r.tls != nil {
 		c = tls.Client(c, r.tls)
 	}
-	c.SetReadDeadline(clock.Now().Add(patience))
+	_ = c.SetReadDeadline(clock.Now().Add(patience))
 	r.t.Cleanup(func() { c.Close() })
 	return &raw{c, bufio.NewReader(c), r.t}
 }

@@ -95,7 +95,7 @@ func TestReadByKernelDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer up.Close()
+	defer func() { _ = up.Close() }()
 	c, err := up.dial(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer up.Close()
+	defer func() { _ = up.Close() }()
 	for range 50 {
 		srv, err := NewServer(ServerOptions{Session: NewSession(SessionOptions{}), Upstream: up})
 		if err != nil {
@@ -62,7 +62,7 @@ func TestAcceptWaitsOutWhatPasses(t *testing.T) {
 			server, client := net.Pipe()
 			defer client.Close()
 			hub := newHub()
-			defer hub.Close()
+			defer func() { _ = hub.Close() }()
 			l := &hubListener{Listener: &shortOf{err: err, times: 20, conn: server}, hub: hub}
 			c, gotErr := l.Accept()
 			if gotErr != nil {
@@ -75,7 +75,7 @@ func TestAcceptWaitsOutWhatPasses(t *testing.T) {
 
 func TestAcceptPassesLastingErrorsOn(t *testing.T) {
 	hub := newHub()
-	defer hub.Close()
+	defer func() { _ = hub.Close() }()
 	l := &hubListener{Listener: &shortOf{err: syscall.EINVAL, times: 1}, hub: hub}
 	if c, err := l.Accept(); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("got %v, %v", c, err)

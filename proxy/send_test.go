@@ -30,7 +30,7 @@ func TestRefusalOfAnUnreadRequest(t *testing.T) {
 			if err != nil {
 				return
 			}
-			io.WriteString(c, head)
+			_, _ = io.WriteString(c, head)
 			if strings.Contains(head, "413") {
 				<-got // until the client has its answer
 				return
@@ -39,9 +39,9 @@ func TestRefusalOfAnUnreadRequest(t *testing.T) {
 			n, _ := io.Copy(io.Discard, req.Body)
 			got <- n
 			if strings.Contains(head, "100") {
-				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
 			}
-			io.WriteString(c, "ok")
+			_, _ = io.WriteString(c, "ok")
 		}()
 		r := newRig(t, "http://"+ln.Addr().String())
 		c := r.dial()

@@ -114,11 +114,11 @@ func TestMultipartBodyIsUntouched(t *testing.T) {
 	for i := range audio {
 		audio[i] = byte(rng.Uint32())
 	}
-	part.Write(audio)
-	w.Close()
+	_, _ = part.Write(audio)
+	_ = w.Close()
 	c := r.dial()
 	c.send("POST /v1/audio/transcriptions HTTP/1.1\r\nHost: me\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", w.FormDataContentType(), b.Len())
-	c.Write(b.Bytes())
+	_, _ = c.Write(b.Bytes())
 	c.ok(200)
 	if e.last(t).Body != b.String() {
 		t.Error("the engine got another body than was sent")

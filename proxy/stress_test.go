@@ -56,7 +56,7 @@ func TestChurn(t *testing.T) {
 				tag := fmt.Sprintf("c%02dr%d", k, round)
 				c := r.dial()
 				c.post(tag)
-				c.SetReadDeadline(clock.Now().Add(time.Duration(rng.IntN(90)) * time.Millisecond))
+				_ = c.SetReadDeadline(clock.Now().Add(time.Duration(rng.IntN(90)) * time.Millisecond))
 				got := "tag-" + tag + c.rest() // until the deadline, with its chunk framing
 				c.Close()
 				for _, piece := range strings.Split(got, "tag-")[1:] {
@@ -105,7 +105,7 @@ func TestStoppedStreamsLeaveNothing(t *testing.T) {
 		c := rs.dial()
 		c.post("half")
 		c.head()
-		c.br.ReadString(';')
+		_, _ = c.br.ReadString(';')
 		c.Close()
 		if x := rs.sink.next(t); x.End != exchange.EndClientGone || foreign(string(x.Response.Body.Bytes()), "half") != "" {
 			t.Errorf("stopped stream ended as %s with %q", x.End, x.Response.Body.Bytes())
@@ -139,7 +139,7 @@ func TestThousandStreams(t *testing.T) {
 			tag := fmt.Sprint(i)
 			c := r.dial()
 			defer c.Close()
-			c.SetReadDeadline(clock.Now().Add(6 * patience))
+			_ = c.SetReadDeadline(clock.Now().Add(6 * patience))
 			c.post(tag)
 			_, body, err := c.answer("POST")
 			if err != nil || strings.Count(body, ";") != 10 || foreign(body, tag) != "" {

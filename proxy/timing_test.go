@@ -63,7 +63,7 @@ func inBubble(t *testing.T, o UpstreamOptions, script func(p *peer, a asked) boo
 			t.Fatal(err)
 		}
 		fn(t, NewSession(SessionOptions{}), u)
-		u.Close()
+		_ = u.Close()
 		e.mu.Lock()
 		for c := range e.conns {
 			c.Close()
@@ -299,7 +299,7 @@ func TestServerInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		front := newMemory()
-		go srv.Serve(front)
+		go func() { _ = srv.Serve(front) }()
 		conn, err := front.Dial(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -311,7 +311,7 @@ func TestServerInMemory(t *testing.T) {
 		arrivals := []time.Duration{clock.Now().Sub(origin)}
 		for range 5 {
 			for range 4 { // size, data, blank, chunk end
-				c.br.ReadString('\n')
+				_, _ = c.br.ReadString('\n')
 			}
 			arrivals = append(arrivals, clock.Now().Sub(origin))
 		}
@@ -334,7 +334,7 @@ func TestSlowClientWriteDeadline(t *testing.T) {
 		s.opts.Sink = sink
 		srv, _ := NewServer(ServerOptions{Session: s, Upstream: u, WriteTimeout: time.Second})
 		front := newMemory()
-		go srv.Serve(front)
+		go func() { _ = srv.Serve(front) }()
 		conn, _ := front.Dial(t.Context())
 		c := &raw{conn, bufio.NewReader(conn), t}
 		c.post("{}")
@@ -344,7 +344,7 @@ func TestSlowClientWriteDeadline(t *testing.T) {
 			t.Errorf("ended as %s %+v", x.End, x.Cause)
 		}
 		c.Close()
-		srv.Close()
+		_ = srv.Close()
 		time.Sleep(time.Minute)
 	})
 }

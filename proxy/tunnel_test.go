@@ -19,7 +19,7 @@ const upgradeAnswer = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\
 // echo upgrades and sends back what it gets; the first bytes come in one write with the head.
 func echo(p *peer, a asked) bool {
 	p.send("%shello", upgradeAnswer)
-	io.Copy(p.Conn, p.br)
+	_, _ = io.Copy(p.Conn, p.br)
 	return false
 }
 

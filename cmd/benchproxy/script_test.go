@@ -202,7 +202,8 @@ func kill9(ts *testscript.TestScript, neg bool, args []string) {
 
 func (s *server) finish(ts *testscript.TestScript, name string) {
 	select {
-	case <-s.done:
+	case err := <-s.done:
+		ts.Logf("%s ended: %v", name, err)
 	case <-time.After(patience):
 		ts.Fatalf("%s does not end:\n%s", name, s.err.String())
 	}
