@@ -20,11 +20,15 @@ func TestReadsCarryTheKernelsStamp(t *testing.T) {
 		listen string
 		wrap   *tls.Config
 		scheme string
+		reads  bool
 		want   exchange.StampClock
 	}{
-		"tcp":  {"tcp", nil, "http://", exchange.ClockKernel},
-		"tls":  {"tcp", server, "https://", exchange.ClockKernel},
-		"unix": {"unix", nil, "unix:", exchange.ClockRead},
+		"tcp":               {"tcp", nil, "http://", false, exchange.ClockKernel},
+		"tls":               {"tcp", server, "https://", false, exchange.ClockKernel},
+		"unix":              {"unix", nil, "unix:", false, exchange.ClockRead},
+		"tcp, read stamps":  {"tcp", nil, "http://", true, exchange.ClockRead},
+		"tls, read stamps":  {"tcp", server, "https://", true, exchange.ClockRead},
+		"unix, read stamps": {"unix", nil, "unix:", true, exchange.ClockRead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const events = 20
@@ -43,7 +47,7 @@ func TestReadsCarryTheKernelsStamp(t *testing.T) {
 				p.send("0\r\n\r\n")
 				return true
 			})
-			r := newRig(t, c.scheme+ln.Addr().String(), func(o *rigOptions) { o.up.TLS = client })
+			r := newRig(t, c.scheme+ln.Addr().String(), func(o *rigOptions) { o.up.TLS, o.up.ReadStamps = client, c.reads })
 			down := r.dial().post("{}")
 			resp, err := http.ReadResponse(down.br, nil)
 			if err != nil {

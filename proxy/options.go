@@ -58,6 +58,10 @@ type UpstreamOptions struct {
 	// MaxIdle bounds the number of unused connections. 0 is DefaultMaxIdle.
 	MaxIdle int
 
+	// ReadStamps stamps every read at the moment it returns, also where the kernel could say when its bytes arrived. It
+	// is for showing what the difference is; records are less exact with it.
+	ReadStamps bool
+
 	// TLS is for https URLs; nil is the system's defaults.
 	TLS *tls.Config
 	// Dial replaces dialing the address of URL: for in-memory connections. TLS still applies for https.

@@ -203,7 +203,10 @@ func (u *Upstream) dial(ctx context.Context) (*engineConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, kernel := stampedByKernel(raw)
+	var kernel *kernelConn
+	if !u.opts.ReadStamps {
+		raw, kernel = stampedByKernel(raw)
+	}
 	if u.tls == nil {
 		return newEngineConn(raw, raw, kernel), nil
 	}
