@@ -31,7 +31,7 @@ func (f *flight) exchange() *exchange.Exchange {
 	o := &f.s.opts
 	x := &exchange.Exchange{
 		ID: f.id, Run: o.Run, Seq: f.seq, Cell: f.call.Cell, Wave: f.call.Wave,
-		Upstream: f.up.opts.Name, UpstreamURL: f.up.url, Mode: o.Mode, Identity: o.Identity,
+		Upstream: f.up.opts.Name, UpstreamURL: f.up.url, Mode: o.Mode, Identity: f.s.identity(f.up.opts.Name),
 		Request: f.request(), Response: f.response, Timeline: f.tl,
 		End: f.end, Cause: f.cause, State: exchange.StateStored,
 		Origin: f.call.Origin, Tunnel: f.tunnel, Interventions: f.notes, Harness: o.Harness, Dialect: o.Dialect,

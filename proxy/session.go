@@ -10,9 +10,10 @@ import (
 // Session is what the listeners and drivers of one run share: the run, the order of exchanges, the memory budget, the
 // sink and the counters. It is safe for concurrent use.
 type Session struct {
-	opts   SessionOptions
-	seq    atomic.Uint64
-	budget budget
+	opts       SessionOptions
+	seq        atomic.Uint64
+	budget     budget
+	identities sync.Map // upstream name -> exchange.Identity, learned since the session began
 
 	mu      sync.Mutex
 	running map[*flight]struct{}

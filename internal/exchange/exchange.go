@@ -54,7 +54,7 @@ type Tunnel struct {
 
 // Identity says which engine an exchange was made with, and how that is known.
 type Identity struct {
-	Engine  string `json:"engine,omitempty"`  // profile id: llamacpp, vllm ...; "" when not known
+	Engine  string `json:"engine,omitempty"`  // profile id: llamacpp, vllm ...; unknown when it was asked in vain, "" when it was not asked
 	Version string `json:"version,omitempty"` // build, as the engine states it
 	Basis   string `json:"basis,omitempty"`   // label (the user said so), probe (asked before the run), header (from a response)
 }

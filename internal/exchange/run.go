@@ -22,10 +22,13 @@ type Run struct {
 	Ended     *time.Time        `json:"ended"`               // null while open
 	Upstreams map[string]string `json:"upstreams,omitempty"` // name -> URL, credentials masked
 	Identity  Identity          `json:"identity"`
-	Harness   string            `json:"harness"`           // version of benchproxy
-	Command   []string          `json:"command,omitempty"` // client command of `record -- CMD`, credentials masked
-	Counts    RunCounts         `json:"counts"`            // as of the closing write; for an open run as counted now
-	Pinned    bool              `json:"pinned"`            // kept by retention
+	// Deployments are what answered behind the upstreams, in the order in which they were read: a second one of the
+	// same upstream says that the engine was restarted or changed from then on.
+	Deployments []Deployment `json:"deployments,omitempty"`
+	Harness     string       `json:"harness"`           // version of benchproxy
+	Command     []string     `json:"command,omitempty"` // client command of `record -- CMD`, credentials masked
+	Counts      RunCounts    `json:"counts"`            // as of the closing write; for an open run as counted now
+	Pinned      bool         `json:"pinned"`            // kept by retention
 }
 
 // RunCounts say what became of the exchanges of a run.

@@ -1,0 +1,22 @@
+package recorder
+
+import (
+	"slices"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// Describe adds to an open run what was read of an engine behind one of its upstreams. It is written with the next
+// commit of the run, at the latest with its closing write. After Close it does nothing and returns false.
+func (w *Writer) Describe(d exchange.Deployment) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.run.State != exchange.RunOpen {
+		return false
+	}
+	w.run.Deployments = append(slices.Clip(w.run.Deployments), d) // copies of the run keep their own list
+	if w.run.Identity == (exchange.Identity{}) {
+		w.run.Identity = d.Identity
+	}
+	return true
+}
