@@ -1,5 +1,5 @@
 # Short names for what people do here. `make ci` is what the project's CI runs.
-.PHONY: build demo test lint bench ci release clean
+.PHONY: build demo test lint bench bench-peers ci release clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/benchproxy ./cmd/benchproxy
@@ -15,6 +15,9 @@ lint:
 
 bench:
 	./scripts/bench.sh
+
+bench-peers:
+	./scripts/bench-peers.sh -markdown bench/RESULTS.md
 
 ci:
 	.ci/run

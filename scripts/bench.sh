@@ -1,11 +1,15 @@
 #!/bin/sh
 # Measures what benchproxy adds to an engine's answers, beside httputil.ReverseProxy, and prints a table. Flags: -rounds N,
-# -streams N, -json. It takes under three minutes and asserts nothing.
+# -streams N, -json, -only and -targets for a part (-help lists them all). It takes under three minutes and asserts
+# nothing. scripts/bench-peers.sh adds nginx and haproxy.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
 (cd "$root" && CGO_ENABLED=0 go build -trimpath -o "$tmp/benchproxy" ./cmd/benchproxy)
-(cd "$root/test/load" && CGO_ENABLED=0 go build -o "$tmp/" ./bench ./reverseproxy)
-TMPDIR=$tmp "$tmp/bench" -benchproxy "$tmp/benchproxy" -reverseproxy "$tmp/reverseproxy" "$@"
+(cd "$root/test/load" && CGO_ENABLED=0 go build -trimpath -o "$tmp/" ./bench ./reverseproxy)
+commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
+[ -z "$(git -C "$root" status --porcelain -- . ':!bench' 2>/dev/null)" ] || commit="$commit with changes"
+TMPDIR=$tmp "$tmp/bench" -benchproxy "$tmp/benchproxy" -reverseproxy "$tmp/reverseproxy" -commit "$commit" \
+	-command "${BENCH_COMMAND:-scripts/bench.sh${*:+ $*}}" "$@"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/benchproxy/benchproxy/test/load/rig"
 )
@@ -32,7 +33,10 @@ type allocationRow struct {
 func (b *bench) allocations(ctx context.Context, r *report) error {
 	b.note("allocations")
 	var client allocationRow
-	for _, name := range targetNames {
+	for _, name := range b.cfg.targets {
+		if !slices.Contains(insideNames, name) {
+			continue
+		}
 		in, err := openInside(name, b.engine.URL, filepath.Join(b.dir, "inside"))
 		if err != nil {
 			return err

@@ -17,6 +17,9 @@ import (
 	"github.com/benchproxy/benchproxy/test/load/reverseproxy/streaming"
 )
 
+// insideNames are the targets that can run in this process.
+var insideNames = []string{direct, proxied, records, compare}
+
 // inside is a target that runs in this process, where the runtime counts what it allocates.
 type inside struct {
 	addr   string

@@ -29,7 +29,7 @@ func TestInsideTargetsAnswerAlike(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var want string
-	for _, name := range targetNames {
+	for _, name := range insideNames {
 		in, err := openInside(name, "http://"+ln.Addr().String(), t.TempDir())
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestInsideTargetsAnswerAlike(t *testing.T) {
 }
 
 func TestInsideTargetThatCannotBe(t *testing.T) {
-	for _, name := range targetNames {
+	for _, name := range insideNames {
 		if in, err := openInside(name, "http://bad host", t.TempDir()); err == nil {
 			t.Errorf("%s stands before a URL that is none: %v", name, in.Close())
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -12,49 +11,67 @@ import (
 	"syscall"
 )
 
-// config is what the flags say.
-type config struct {
-	benchproxy   string // path of the program
-	reverseproxy string // path of the comparison
-	rounds       int
-	streams      int // of the large scenarios
-	json         bool
+// Exit codes with -judge; without it a run that was measured ends with 0.
+const (
+	exitFailure = 1 // it could not be measured
+	exitNotMet  = 3 // a budget is not met
+	exitNoJudge = 4 // a budget could not be judged: the machine is too noisy, or its figure is missing
+)
+
+// verdictError says how a judged run came out; everything was printed.
+type verdictError struct {
+	code int
+	text string
 }
+
+func (e verdictError) Error() string { return e.text }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	code := exitFailure
+	if judged := (verdictError{}); errors.As(err, &judged) {
+		code = judged.code
+	}
+	os.Exit(code)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var cfg config
-	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.StringVar(&cfg.benchproxy, "benchproxy", "", "`PATH` of the program")
-	fs.StringVar(&cfg.reverseproxy, "reverseproxy", "", "`PATH` of the comparison")
-	fs.IntVar(&cfg.rounds, "rounds", 5, "how often every scenario is played on every target")
-	fs.IntVar(&cfg.streams, "streams", 1000, "streams that run or rest at once in the large scenarios")
-	fs.BoolVar(&cfg.json, "json", false, "print JSON")
-	if err := fs.Parse(args); err != nil {
+	cfg, err := parse(args, stderr)
+	if err != nil {
 		return err
-	}
-	if fs.NArg() > 0 || cfg.rounds < 1 || cfg.streams < 1 || cfg.benchproxy == "" || cfg.reverseproxy == "" {
-		return errors.New("want -benchproxy PATH -reverseproxy PATH, and -rounds and -streams above 0")
 	}
 	r, err := measureAll(ctx, cfg, stderr)
 	if err != nil {
 		return err
 	}
-	if cfg.json {
-		enc := json.NewEncoder(stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+	if cfg.markdown != "" {
+		if err := r.writeMarkdown(cfg.markdown); err != nil {
+			return err
+		}
 	}
-	return r.print(stdout)
+	if err := r.write(stdout, cfg.json); err != nil {
+		return err
+	}
+	if cfg.judge {
+		return r.judge()
+	}
+	return nil
+}
+
+// write prints the report for people or as JSON.
+func (r *report) write(w io.Writer, asJSON bool) error {
+	if !asJSON {
+		return r.print(w)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
 }
 
 // measureAll runs everything and gathers the report.
@@ -67,11 +84,24 @@ func measureAll(ctx context.Context, cfg config, progress io.Writer) (*report, e
 	b := &bench{cfg: cfg, dir: dir, progress: progress}
 	defer b.Close()
 	r := newReport(cfg)
-	for _, step := range []func(context.Context, *report) error{b.start, b.scenarios, b.gone, b.memory, b.allocations} {
+	if err := r.name(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if err := b.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.scenarios(ctx, r); err != nil {
+		return nil, err
+	}
+	once := []func(context.Context, *report) error{b.gone, b.memory, b.allocations} // as onceNames
+	for i, step := range once {
+		if !cfg.has(onceNames[i]) {
+			continue
+		}
 		if err := step(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	r.finish()
+	r.finish(cfg)
 	return r, nil
 }

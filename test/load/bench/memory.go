@@ -22,7 +22,7 @@ type memoryRow struct {
 // memory measures on fresh processes: one that has worked holds memory that streams would take again unseen.
 func (b *bench) memory(ctx context.Context, r *report) error {
 	b.note("memory of idle streams")
-	for _, name := range targetNames[1:] {
+	for _, name := range b.cfg.targets[1:] {
 		t, err := b.open(ctx, name)
 		if err != nil {
 			return err
@@ -40,7 +40,7 @@ func (b *bench) memory(ctx context.Context, r *report) error {
 // idle opens streams that have said their first event and then nothing.
 func (b *bench) idle(t *target) (memoryRow, error) {
 	row := memoryRow{Target: t.name, Streams: b.cfg.streams}
-	p := &playing{scenario: scenario{clients: b.cfg.streams, rare: true}, target: t}
+	p := &playing{scenario: scenario{clients: b.cfg.streams, large: true}, target: t}
 	defer p.Close()
 	warm := rig.NewClient(t.addr)
 	defer warm.Close()
@@ -48,7 +48,7 @@ func (b *bench) idle(t *target) (memoryRow, error) {
 		return row, err
 	}
 	time.Sleep(rest)
-	before, err := rig.MemoryOf(t.pid)
+	before, err := t.resident()
 	if err != nil {
 		return row, err
 	}
@@ -70,7 +70,7 @@ func (b *bench) idle(t *target) (memoryRow, error) {
 		}
 	}
 	time.Sleep(rest)
-	after, err := rig.MemoryOf(t.pid)
-	row.PerStream = float64(after.Now-before.Now) / float64(b.cfg.streams)
+	after, err := t.resident()
+	row.PerStream = float64(after-before) / float64(b.cfg.streams)
 	return row, err
 }

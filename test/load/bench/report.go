@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"os"
-	"runtime"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/stat"
 )
@@ -13,23 +10,21 @@ import (
 // report is everything that was measured. Its JSON form is versioned by schema.
 type report struct {
 	Schema      int             `json:"schema"`
+	Date        string          `json:"date"` // of the start, RFC 3339 in UTC
+	Command     string          `json:"command"`
+	Commit      string          `json:"commit"`
+	Versions    []version       `json:"versions"` // of the targets that were made elsewhere
 	Machine     machine         `json:"machine"`
+	Targets     []string        `json:"targets"`
 	Rounds      int             `json:"rounds"`
 	Streams     int             `json:"streams"`
+	Noise       float64         `json:"noise_bound"` // spread of direct above which nothing is judged
 	Scenarios   []*scenarioRow  `json:"scenarios"`
 	Gone        []goneRow       `json:"client_gone"`
 	Memory      []memoryRow     `json:"idle_memory"`
 	Allocations []allocationRow `json:"allocations"`
+	Ratios      []ratioRow      `json:"ratios"`
 	Budgets     []budgetRow     `json:"budgets"`
-}
-
-// machine is where it ran. Load averages tell how much else did.
-type machine struct {
-	CPUs       int    `json:"cpus"`
-	System     string `json:"system"`
-	Go         string `json:"go"`
-	LoadBefore string `json:"load_before"`
-	LoadAfter  string `json:"load_after"`
 }
 
 // scenarioRow is one scenario on all targets.
@@ -37,6 +32,7 @@ type scenarioRow struct {
 	Name    string                `json:"name"`
 	What    string                `json:"what"`
 	Per     string                `json:"per"`
+	Queue   bool                  `json:"queue"` // its times are those of a queue
 	Targets map[string]*targetRow `json:"targets"`
 }
 
@@ -69,22 +65,21 @@ func quantile(sorted []float64, q float64) *float64 {
 	return &v
 }
 
+// spread is the distance between the quartiles as a share of the median; ok is false when there is no median above 0.
+func (s series) spread() (share float64, ok bool) {
+	m, ok := s.median()
+	if !ok || m <= 0 {
+		return 0, false
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return (stat.Quantile(sorted, 0.75) - stat.Quantile(sorted, 0.25)) / m, true
+}
+
 func newReport(cfg config) *report {
-	return &report{Schema: 1, Rounds: cfg.rounds, Streams: cfg.streams, Machine: machine{
-		CPUs: runtime.NumCPU(), System: firstLine("/proc/sys/kernel/ostype") + " " + firstLine("/proc/sys/kernel/osrelease"),
-		Go: runtime.Version(), LoadBefore: loadAverage(),
-	}}
-}
-
-func firstLine(path string) string {
-	b, _ := os.ReadFile(path) // a system without it is named by nothing
-	line, _, _ := bytes.Cut(b, []byte("\n"))
-	return string(line)
-}
-
-func loadAverage() string {
-	f := strings.Fields(firstLine("/proc/loadavg"))
-	return strings.Join(f[:min(1, len(f))], "")
+	return &report{
+		Schema: 2, Targets: cfg.targets, Rounds: cfg.rounds, Streams: cfg.streams, Noise: cfg.noise,
+		Command: cfg.command, Commit: cfg.commit, Date: time.Now().UTC().Format(time.RFC3339), Machine: here(),
+	}
 }
 
 // add enters one round of a scenario.
@@ -92,7 +87,7 @@ func (r *report) add(s scenario, played map[string]batch) {
 	i := slices.IndexFunc(r.Scenarios, func(x *scenarioRow) bool { return x.Name == s.name })
 	if i < 0 {
 		i = len(r.Scenarios)
-		r.Scenarios = append(r.Scenarios, &scenarioRow{Name: s.name, What: s.what, Per: s.per, Targets: map[string]*targetRow{}})
+		r.Scenarios = append(r.Scenarios, &scenarioRow{Name: s.name, What: s.what, Per: s.per, Queue: s.queue, Targets: map[string]*targetRow{}})
 	}
 	base := played[direct].samples
 	for name, x := range played {
@@ -115,54 +110,4 @@ func (r *report) add(s scenario, played map[string]batch) {
 			row.AddedP99 = append(row.AddedP99, p99-stat.Quantile(base, 0.99))
 		}
 	}
-}
-
-// budgetRow is a figure that has a budget. It is printed, never asserted.
-type budgetRow struct {
-	What  string   `json:"what"`
-	Unit  string   `json:"unit"`
-	Value *float64 `json:"value"` // null when it could not be told from noise
-	Must  float64  `json:"must"`
-	Aim   float64  `json:"aim"`
-}
-
-// finish derives the budgets.
-func (r *report) finish() {
-	r.Machine.LoadAfter = loadAverage()
-	added := func(t *targetRow) series { return t.AddedP50 }
-	cpu := func(t *targetRow) series { return t.CPU }
-	r.Budgets = []budgetRow{
-		{"added p50 an event, record / reverseproxy", "x", r.ratio("events", added), 0.7, 0.5},
-		{"added p50 of TTFT, record / reverseproxy", "x", r.ratio("ttft", added), 0.7, 0.5},
-		{"CPU a small JSON request, record / reverseproxy", "x", r.ratio("load", cpu), 0.45, 0.3},
-	}
-	for _, m := range r.Memory {
-		if m.Target == records {
-			kb := m.PerStream / 1024
-			r.Budgets = append(r.Budgets, budgetRow{"memory of an idle stream, record", "KB", &kb, 40, 24})
-		}
-	}
-	for _, g := range r.Gone {
-		if g.Target == records {
-			lost := float64(g.Missed)
-			r.Budgets = append(r.Budgets, budgetRow{"client gone to engine closed, record, longest", "ms", g.Max, 100, 5},
-				budgetRow{"client gone, record, engine never heard", "clients", &lost, 0, 0})
-		}
-	}
-}
-
-// ratio is the figure of record divided by that of the comparison, medians over rounds.
-func (r *report) ratio(name string, figure func(*targetRow) series) *float64 {
-	for _, s := range r.Scenarios {
-		if s.Name != name || s.Targets[records] == nil || s.Targets[compare] == nil {
-			continue
-		}
-		own, ok := figure(s.Targets[records]).median()
-		other, also := figure(s.Targets[compare]).median()
-		if ok && also && other > 0 {
-			v := own / other
-			return &v
-		}
-	}
-	return nil
 }

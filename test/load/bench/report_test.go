@@ -73,9 +73,10 @@ func played(base, proxy, record, other float64) map[string]batch {
 }
 
 func TestReport(t *testing.T) {
-	r := newReport(config{rounds: 3, streams: 10})
+	cfg := config{rounds: 3, streams: 10, targets: insideNames, only: measured(), noise: 10}
+	r := newReport(cfg)
 	for _, name := range []string{"events", "ttft", "load"} {
-		s := scenario{name: name, per: "event"}
+		s := scenario{name: name, per: "event", queue: name == "load"}
 		r.add(s, played(100, 140, 150, 200)) // added: 50 of 100
 		r.add(s, played(900, 930, 950, 1100))
 		r.add(s, played(100, 120, 130, 300))
@@ -85,8 +86,11 @@ func TestReport(t *testing.T) {
 	r.add(scenario{name: "json"}, failed)
 	r.Memory = []memoryRow{{Target: records, Streams: 10, PerStream: 2048}}
 	r.Gone = []goneRow{{Target: records, N: 2, P50: quantile([]float64{1, 3}, 0.5), Max: quantile([]float64{1, 3}, 1)}, {Target: proxied, Missed: 2}}
-	r.finish()
-	want := []float64{50.0 / 200, 50.0 / 200, 150.0 / 300, 2, 3, 0}
+	r.finish(cfg)
+	want := []float64{50.0 / 200, 50.0 / 200, 150.0 / 300, 2, 3, 0, 0, 0}
+	if len(r.Budgets) != len(want) {
+		t.Fatalf("there are %d budgets, want %d", len(r.Budgets), len(want))
+	}
 	for i, b := range r.Budgets {
 		if b.Value == nil || math.Abs(*b.Value-want[i]) > 1e-9 {
 			t.Errorf("%s: %s, want %g", b.What, number(b.Value), want[i])
@@ -102,27 +106,28 @@ func TestReport(t *testing.T) {
 		}
 	}
 	b, err := json.Marshal(r)
-	if err != nil || !bytes.Contains(b, []byte(`"schema":1`)) {
+	if err != nil || !bytes.Contains(b, []byte(`"schema":2`)) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
 
 // TestRatioNeedsSomethingToDivideBy holds that a comparison that added nothing, or never ran, gives no ratio.
 func TestRatioNeedsSomethingToDivideBy(t *testing.T) {
-	r := newReport(config{})
+	cfg := config{targets: insideNames, only: []string{"events", "ttft"}, noise: 1}
+	r := newReport(cfg)
 	r.add(scenario{name: "events"}, played(100, 100, 150, 90))
-	r.finish()
-	for _, b := range r.Budgets {
-		if b.Value != nil {
-			t.Errorf("%s is %g", b.What, *b.Value)
+	r.finish(cfg)
+	for _, b := range r.Budgets[:2] {
+		if b.Value != nil || b.Verdict != verdictMissing {
+			t.Errorf("%s is %s: %s", b.What, number(b.Value), b.Verdict)
 		}
 	}
 }
 
 func TestFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"-benchproxy", "x"}, {"-benchproxy", "x", "-reverseproxy", "y", "-rounds", "0"},
-		{"-benchproxy", "x", "-reverseproxy", "y", "more"}, {"-what"},
+		{}, {"-benchproxy", "x", "-rounds", "0"}, {"-benchproxy", "x", "-noise", "0"}, {"-benchproxy", "x", "more"}, {"-what"},
+		{"-benchproxy", "x", "-targets", "envoy"}, {"-benchproxy", "x", "-only", "ttft,"},
 	} {
 		if err := run(context.Background(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%q is taken", args)

@@ -21,13 +21,15 @@ type scenario struct {
 	requests int // of each client, one after the other
 	stream   bool
 	sim      string // options of the engine
-	rare     bool   // only in every third round: it is long
-	per      string // what processor time is divided by: event or request
+	large    bool   // so many clients that it is played only in every third round
+	queue    bool   // the machine has no rest in it: its rate is what counts, and its times are those of a queue
+	per      string // what processor time and rate are of: event or request
 	samples  func(got, sim.Record) []float64
 }
 
-// scenarioList are the scenarios. The paces keep two processors below saturation, so that what is timed is the path of a
-// byte and not the length of a queue; load is the exception, for the cost of a request.
+// scenarioList are the scenarios. The paces of most keep two processors below saturation, so that what is timed is the
+// path of a byte and not the length of a queue; load and max are the exception, for the cost of a request and of an
+// event. Two processors that carry clients and engine as well are close to saturation in ten and in paced.
 func scenarioList(streams int) []scenario {
 	return []scenario{
 		{name: "ttft", what: "request sent to first token", clients: 1, requests: 100, stream: true,
@@ -37,9 +39,15 @@ func scenarioList(streams int) []scenario {
 		{name: "json", what: "small request sent to answer read", clients: 1, requests: 200,
 			sim: "answer=64", per: "request", samples: wholeAnswer},
 		{name: "load", what: "the same, 32 clients without pause", clients: 32, requests: 40,
-			sim: "answer=64", per: "request", samples: wholeAnswer},
+			sim: "answer=64", queue: true, per: "request", samples: wholeAnswer},
+		{name: "max", what: "event written to event read, 32 streams without pause", clients: 32, requests: 1, stream: true,
+			sim: "answer=1500", queue: true, per: "event", samples: eventDelays},
 		{name: "many", what: fmt.Sprintf("event written to event read, %d streams at 3/s", streams), clients: streams, requests: 1, stream: true,
-			sim: "ttft=1s; answer=12; decode=3; jitter=1", rare: true, per: "event", samples: eventDelays},
+			sim: "ttft=1s; answer=12; decode=3; jitter=1", large: true, per: "event", samples: eventDelays},
+		{name: "ten", what: fmt.Sprintf("event written to event read, %d streams at 10/s", streams), clients: streams, requests: 1, stream: true,
+			sim: "ttft=1s; answer=15; decode=10; jitter=1", large: true, per: "event", samples: eventDelays},
+		{name: "paced", what: "event written to event read, 512 streams of 64 at 50/s", clients: 512, requests: 1, stream: true,
+			sim: "ttft=1s; answer=64; decode=50; jitter=1", large: true, per: "event", samples: eventDelays},
 	}
 }
 
@@ -106,7 +114,7 @@ func (b *bench) scenarios(ctx context.Context, r *report) error {
 	for round := range b.cfg.rounds {
 		b.note("round %d of %d", round+1, b.cfg.rounds)
 		for _, s := range list {
-			if s.rare && round%3 != 0 {
+			if !b.cfg.has(s.name) || s.large && round%3 != 0 {
 				continue
 			}
 			played := map[string]batch{}
@@ -136,7 +144,7 @@ func (b *bench) play(ctx context.Context, s scenario, t *target) (batch, error) 
 		return batch{}, err
 	}
 	runtime.GC() // ours, so that it does not come in between
-	before, err := rig.CPU(t.pid)
+	before, err := t.cpu()
 	if err != nil {
 		return batch{}, err
 	}
@@ -146,7 +154,7 @@ func (b *bench) play(ctx context.Context, s scenario, t *target) (batch, error) 
 	if err := t.settle(ctx); err != nil {
 		return batch{}, err
 	}
-	after, err := rig.CPU(t.pid)
+	after, err := t.cpu()
 	if err != nil {
 		return batch{}, err
 	}
@@ -185,7 +193,7 @@ func (p *playing) warm() error {
 		if err := c.Dial(); err != nil {
 			return err
 		}
-		if i%8 != 0 || p.rare {
+		if i%8 != 0 || p.large {
 			continue
 		}
 		if _, err := c.Do(rig.Ask{ID: "warm", Prompt: "warm up", Sim: "answer=1"}.Bytes()); err != nil {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
+	"slices"
+	"time"
 
 	"github.com/benchproxy/benchproxy/test/load/rig"
 )
@@ -15,10 +18,12 @@ const (
 	proxied = "proxy"        // benchproxy, nothing recorded
 	records = "record"       // benchproxy, all recorded
 	compare = "reverseproxy" // httputil.ReverseProxy
+	nginx   = "nginx"
+	haproxy = "haproxy"
 )
 
 // targetNames are all of them.
-var targetNames = []string{direct, proxied, records, compare}
+var targetNames = []string{direct, proxied, records, compare, nginx, haproxy}
 
 // target is what clients are pointed at.
 type target struct {
@@ -26,10 +31,11 @@ type target struct {
 	addr  string
 	pid   int
 	proxy *rig.Proxy   // of benchproxy
-	other *rig.Process // of the comparison
+	other *rig.Process // of a comparison
+	dir   string       // of its files, "" when it has none
 }
 
-// Close ends its process. The engine is ended by its owner.
+// Close ends its process and removes its files. The engine is ended by its owner.
 func (t *target) Close() {
 	if t.proxy != nil {
 		t.proxy.Close()
@@ -37,6 +43,37 @@ func (t *target) Close() {
 	if t.other != nil {
 		t.other.Close()
 	}
+	if t.dir != "" {
+		_ = os.RemoveAll(t.dir) // it is in the system's temporary directory
+	}
+}
+
+// cpu is the processor time that the target has used, in all its processes.
+func (t *target) cpu() (time.Duration, error) {
+	pids, err := rig.Tree(t.pid)
+	sum := time.Duration(0)
+	for _, pid := range pids {
+		d, err := rig.CPU(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += d
+	}
+	return sum, err
+}
+
+// resident is the memory of all its processes, in bytes. What they share is counted for each.
+func (t *target) resident() (int64, error) {
+	pids, err := rig.Tree(t.pid)
+	sum := int64(0)
+	for _, pid := range pids {
+		m, err := rig.MemoryOf(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += m.Now
+	}
+	return sum, err
 }
 
 // settle waits until the target has done all the work that its requests made.
@@ -77,11 +114,11 @@ func (b *bench) Close() {
 func (b *bench) note(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
 
 // start starts the engine and one process for each target.
-func (b *bench) start(ctx context.Context, _ *report) (err error) {
+func (b *bench) start(ctx context.Context) (err error) {
 	if b.engine, err = rig.StartEngine(ctx, b.cfg.benchproxy); err != nil {
 		return err
 	}
-	for _, name := range targetNames {
+	for _, name := range b.cfg.targets {
 		t, err := b.open(ctx, name)
 		if err != nil {
 			return err
@@ -106,8 +143,12 @@ func (b *bench) open(ctx context.Context, name string) (*target, error) {
 			"--store", fmt.Sprintf("%s/store%d", b.dir, b.stores))
 	case compare:
 		err = t.startOther(ctx, b.cfg.reverseproxy, b.engine.URL)
+	default:
+		i := slices.IndexFunc(peerList, func(p peer) bool { return p.name == name })
+		err = t.startPeer(ctx, peerList[i], b.cfg.peers[name], b.engine.Addr)
 	}
 	if err != nil {
+		t.Close()
 		return nil, err
 	}
 	if t.proxy != nil {
@@ -117,6 +158,9 @@ func (b *bench) open(ctx context.Context, name string) (*target, error) {
 }
 
 func (t *target) startOther(ctx context.Context, path, upstream string) error {
+	if path == "" {
+		return fmt.Errorf("start %s: its path is not given (-%s PATH)", t.name, t.name)
+	}
 	p, err := rig.Start(path, "-upstream", upstream)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -18,15 +19,22 @@ type Process struct {
 	Err *Log // standard error so far
 
 	cmd   *exec.Cmd
+	tree  bool          // it has processes of its own
 	ended chan struct{} // closed when the program ended and all it wrote is in the logs
 	err   error         // how it ended; read after ended
 }
 
 // Start starts the program at path.
-func Start(path string, args ...string) (*Process, error) {
-	p := &Process{Out: newLog(), Err: newLog(), cmd: exec.Command(path, args...), ended: make(chan struct{})}
+func Start(path string, args ...string) (*Process, error) { return start(path, args, false) }
+
+// StartTree starts a program that starts processes of its own and ends them when it is asked to end. A kill would leave
+// them behind, so Close asks first.
+func StartTree(path string, args ...string) (*Process, error) { return start(path, args, true) }
+
+func start(path string, args []string, tree bool) (*Process, error) {
+	p := &Process{Out: newLog(), Err: newLog(), cmd: exec.Command(path, args...), tree: tree, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.Out, p.Err
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = dieWithParent(tree)
 	if err := p.start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
@@ -48,6 +56,16 @@ func (p *Process) start() error {
 
 // PID is the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Ended is true when the program has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
 
 // Stop asks the program to end, as Ctrl-C does, and waits for it. The error is not nil when it did not exit with 0.
 func (p *Process) Stop(ctx context.Context) error {
@@ -75,8 +93,28 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// Close kills the program when it still runs.
-func (p *Process) Close() { p.Kill() }
+// Close ends the program when it still runs, and the processes that it started if it was started as a tree.
+func (p *Process) Close() {
+	if !p.tree {
+		p.Kill()
+		return
+	}
+	all, _ := Tree(p.PID()) // a program that has ended has none
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(goodbye):
+		for _, pid := range all {
+			if one, err := os.FindProcess(pid); err == nil {
+				_ = one.Kill() // it may have ended just now
+			}
+		}
+		<-p.ended
+	}
+}
+
+// goodbye is how long a tree of processes has to end itself.
+const goodbye = 5 * time.Second
 
 // Log is what a program wrote so far, safe for concurrent use.
 type Log struct {

@@ -5,4 +5,4 @@ package rig
 import "syscall"
 
 // dieWithParent is a promise that only Linux can keep.
-func dieWithParent() *syscall.SysProcAttr { return nil }
+func dieWithParent(bool) *syscall.SysProcAttr { return nil }

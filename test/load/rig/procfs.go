@@ -2,8 +2,10 @@ package rig
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -59,4 +61,29 @@ func Files(pid int) (map[string]int, error) {
 		kinds[kind]++
 	}
 	return kinds, nil
+}
+
+// Tree are the ids of a process and of all that it started and that still run, itself first.
+func Tree(pid int) ([]int, error) {
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", all[i]))
+		if err != nil || len(lists) == 0 && i == 0 {
+			return nil, fmt.Errorf("list processes of %d: %w", pid, errors.Join(err, os.ErrNotExist))
+		}
+		for _, l := range lists {
+			b, err := os.ReadFile(l)
+			if err != nil {
+				continue // the thread ended since it was listed
+			}
+			for _, f := range strings.Fields(string(b)) {
+				child, err := strconv.Atoi(f)
+				if err != nil {
+					return nil, fmt.Errorf("list processes of %d: %w", pid, err)
+				}
+				all = append(all, child)
+			}
+		}
+	}
+	return all, nil
 }
