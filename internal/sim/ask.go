@@ -12,23 +12,27 @@ import (
 	"strings"
 )
 
-// ask is what a generating request asks for, in both dialects.
+// ask is what a generating request asks for, in whatever dialect.
 type ask struct {
-	chat    bool
-	id      string // of the answer
-	model   string
-	seed    uint64
-	prompt  int // tokens
-	stream  bool
-	usage   bool // stream_options.include_usage
-	limit   int  // tokens that may be generated
-	bounded bool // the request set the limit
-	endless bool // ignore_eos: generate up to the limit
-	n       int
-	stop    []string
-	tools   []tool
-	schema  json.RawMessage // JSON schema of the output, nil = free text
-	top     int             // top log-probabilities a token; -1 = no log-probabilities
+	dialect  *dialect
+	chat     bool   // in the OpenAI form: chat, not completions
+	id       string // of the answer
+	model    string
+	seed     uint64
+	prompt   int    // tokens
+	text     string // the prompt, where the dialect repeats it
+	stream   bool
+	usage    bool // stream_options.include_usage
+	thinking bool // the request asks for thinking
+	limit    int  // tokens that may be generated
+	bounded  bool // the request set the limit
+	endless  bool // ignore_eos: generate up to the limit
+	n        int
+	stop     []string
+	tools    []tool
+	schema   json.RawMessage // JSON schema of the output, nil = free text
+	top      int             // top log-probabilities a token; -1 = no log-probabilities
+	control  string          // finish reason of an answer that generates nothing; "" = generate
 }
 
 // tool is one function the model may call.
@@ -39,115 +43,85 @@ type tool struct {
 	} `json:"function"`
 }
 
-// body is the request body of both dialects, as far as the engine looks at it.
-type body struct {
-	Model    string `json:"model"`
-	Messages []struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
-	} `json:"messages"`
-	Prompt        json.RawMessage `json:"prompt"`
-	Stream        bool            `json:"stream"`
-	StreamOptions struct {
-		IncludeUsage bool `json:"include_usage"`
-	} `json:"stream_options"`
-	MaxTokens           *int            `json:"max_tokens"`
-	MaxCompletionTokens *int            `json:"max_completion_tokens"`
-	N                   *int            `json:"n"`
-	IgnoreEOS           bool            `json:"ignore_eos"`
-	Stop                json.RawMessage `json:"stop"`
-	Tools               []tool          `json:"tools"`
-	ToolChoice          json.RawMessage `json:"tool_choice"`
-	ResponseFormat      struct {
-		Type       string `json:"type"`
-		JSONSchema struct {
-			Schema json.RawMessage `json:"schema"`
-		} `json:"json_schema"`
-	} `json:"response_format"`
-	Logprobs    json.RawMessage `json:"logprobs"`
-	TopLogprobs int             `json:"top_logprobs"`
+func newTool(name string, parameters json.RawMessage) tool {
+	var t tool
+	t.Function.Name, t.Function.Parameters = name, parameters
+	return t
 }
 
-// parseAsk reads a request body.
-func parseAsk(req Request, o Options) (ask, error) {
-	var b body
-	if err := json.Unmarshal(req.Body, &b); err != nil {
-		return ask{}, fmt.Errorf("read request body: %w", err)
-	}
-	a := ask{
-		chat: req.Path() == "/v1/chat/completions", model: b.Model, stream: b.Stream, usage: b.StreamOptions.IncludeUsage,
-		n: 1, endless: b.IgnoreEOS, stop: stringOrList(b.Stop), top: -1, limit: o.Answer,
-	}
-	if a.chat && len(b.Messages) == 0 {
-		return a, errors.New("messages must not be empty")
-	}
-	if !a.chat && len(b.Prompt) == 0 {
-		return a, errors.New("prompt is missing")
-	}
-	for _, limit := range []*int{b.MaxTokens, b.MaxCompletionTokens} {
-		if limit != nil {
-			a.limit, a.bounded = *limit, true
-		}
-	}
-	if b.N != nil {
-		a.n = *b.N
+// parseAsk reads what a request asks for and makes it whole.
+func parseAsk(d *dialect, req Request, o Options) (ask, error) {
+	a, err := d.parse(req, o)
+	if err != nil {
+		return a, err
 	}
 	if a.limit < 1 || a.n < 1 || a.n > 128 {
 		return a, errors.New("max_tokens and n must be at least 1, n at most 128")
 	}
-	a.prompt = b.promptTokens()
-	a.chooseTools(b, o)
-	a.chooseFormat(b)
+	a.dialect = d
+	a.prompt = max(a.prompt, 1)
+	if a.control != "" {
+		a.prompt, a.stream = 0, false
+	}
 	a.seed = seedOf(req, o)
-	a.id = answerID(a.chat, a.seed)
+	a.id = fmt.Sprintf("%s%016x", d.prefix, a.seed)
 	return a, nil
 }
 
-// chooseTools keeps the tools that may be called now.
-func (a *ask) chooseTools(b body, o Options) {
-	if o.Tools == ToolsOff || len(b.Tools) == 0 || string(b.ToolChoice) == `"none"` {
+// newAsk is an ask for one choice of free text.
+func newAsk(o Options) ask { return ask{n: 1, top: -1, limit: o.Answer} }
+
+// readBody reads the JSON body of a request.
+func readBody(req Request, into any) error {
+	if err := json.Unmarshal(req.Body, into); err != nil {
+		return fmt.Errorf("read request body: %w", err)
+	}
+	return nil
+}
+
+// bound sets the limit when the request has one.
+func (a *ask) bound(limit *int) {
+	if limit != nil {
+		a.limit, a.bounded = *limit, true
+	}
+}
+
+// boundAbove is bound for dialects that write no limit as a negative one.
+func (a *ask) boundAbove(limit *int) {
+	if limit != nil && *limit >= 0 {
+		a.bound(limit)
+	}
+}
+
+// toolWish is what a request says about the calls it wants.
+type toolWish struct {
+	tools    []tool
+	forbid   bool
+	answered bool   // the last message is the result of a call
+	named    string // the one function to call; "" = any
+}
+
+// offer keeps the tools that may be called now. The result of a call is answered in words, so that an agent's loop ends.
+func (a *ask) offer(w toolWish, o Options) {
+	if o.Tools == ToolsOff || w.forbid || w.answered || len(w.tools) == 0 {
 		return
 	}
-	if len(b.Messages) > 0 && b.Messages[len(b.Messages)-1].Role == "tool" {
-		return // the result of a call is answered in words, so that an agent's loop ends
-	}
-	a.tools = b.Tools
-	var named tool
-	if json.Unmarshal(b.ToolChoice, &named) == nil && named.Function.Name != "" {
-		a.tools = slices.DeleteFunc(slices.Clone(b.Tools), func(t tool) bool { return t.Function.Name != named.Function.Name })
+	a.tools = w.tools
+	if w.named != "" {
+		a.tools = slices.DeleteFunc(slices.Clone(w.tools), func(t tool) bool { return t.Function.Name != w.named })
 	}
 }
 
-// chooseFormat reads the output format and the log-probabilities asked for.
-func (a *ask) chooseFormat(b body) {
-	switch b.ResponseFormat.Type {
-	case "json_schema":
-		a.schema = b.ResponseFormat.JSONSchema.Schema
-	case "json_object":
-		a.schema = json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}}}`)
-	}
-	var want bool
-	var count int
-	switch {
-	case json.Unmarshal(b.Logprobs, &want) == nil && want:
-		a.top = min(max(b.TopLogprobs, 0), 20)
-	case json.Unmarshal(b.Logprobs, &count) == nil && len(b.Logprobs) > 0 && string(b.Logprobs) != "null":
-		a.top = min(max(count, 0), 20)
-	}
-}
+// anyJSON is the schema of an answer that must be JSON of whatever shape.
+var anyJSON = json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}}}`)
 
-// promptTokens counts by the rule of the package: blank-separated words of all texts, at least one.
-func (b body) promptTokens() int {
+// words is the number of tokens of a prompt's texts.
+func words(texts ...string) int {
 	n := 0
-	for _, m := range b.Messages {
-		for _, text := range texts(m.Content) {
-			n += len(strings.Fields(text))
-		}
+	for _, t := range texts {
+		n += len(strings.Fields(t))
 	}
-	for _, text := range stringOrList(b.Prompt) {
-		n += len(strings.Fields(text))
-	}
-	return max(n, 1)
+	return n
 }
 
 // texts are the texts of a message content: a string, or a list of parts.
@@ -184,7 +158,7 @@ func stringOrList(raw json.RawMessage) []string {
 // seedOf is the seed of an answer: path and body, without the wish for a stream, so that both forms say the same.
 func seedOf(req Request, o Options) uint64 {
 	h := sha256.New()
-	h.Write([]byte(req.Path() + "\n"))
+	h.Write([]byte(seedPath(req) + "\n"))
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(req.Body, &fields) == nil {
 		delete(fields, "stream")
@@ -202,10 +176,8 @@ func seedOf(req Request, o Options) uint64 {
 	return seed
 }
 
-// answerID is the id of an answer: a function of its seed.
-func answerID(chat bool, seed uint64) string {
-	if chat {
-		return fmt.Sprintf("chatcmpl-%016x", seed)
-	}
-	return fmt.Sprintf("cmpl-%016x", seed)
+// seedPath is the part of a path that the text of an answer follows from: Gemini asks for a stream there.
+func seedPath(req Request) string {
+	path, _, _ := strings.Cut(req.Path(), ":")
+	return path
 }

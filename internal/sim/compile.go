@@ -247,12 +247,14 @@ func reason(status int) string {
 		return "Internal Server Error"
 	case 503:
 		return "Service Unavailable"
+	case 529:
+		return "Site Overloaded"
 	}
 	return "Status " + fmt.Sprint(status)
 }
 
-// isStream reports whether a Script says that it is a stream of server-sent events.
-func (s *Script) isStream() bool {
+// hasType reports whether a Script says that its body is of a media type.
+func (s *Script) hasType(mime string) bool {
 	v, _ := exchange.HeaderValue(s.Headers, "Content-Type")
-	return strings.HasPrefix(v, "text/event-stream")
+	return strings.HasPrefix(v, mime)
 }

@@ -4,14 +4,30 @@
 //
 // It does three things:
 //
-//   - It answers /v1/chat/completions, /v1/completions, /v1/models and /health like an engine, with text, times and
-//     token counts that follow from the request and Options.
+//   - It answers like an engine, in every dialect of the table below, with text, times and token counts that follow
+//     from the request and Options.
 //   - It plays a given answer: a capture with its original chunk sizes and times, a body, a list of frames.
 //   - It misbehaves on request: errors inside a stream, truncation, resets, stalls, odd heads, lies about keep-alive.
 //
 // The path of an answer: conn reads the request; the Handler or the engine makes a Script of it (what to send, when);
 // compile frames the Script and applies the Fault, giving a plan (the exact writes); play performs the plan on absolute
 // instants and enters each write in the journal. Truth is a copy of the journal.
+//
+// # Dialects
+//
+//	/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models   OpenAI
+//	/v1/responses                                                       OpenAI Responses
+//	/v1/messages; /v1/models with an anthropic-version header           Anthropic
+//	/v1beta/models, .../NAME:generateContent, :streamGenerateContent    Gemini, as SSE with alt=sse, else one array
+//	/api/chat, /api/generate, /api/embed, /api/embeddings, /api/tags    Ollama
+//	/completion, /completions                                           llama.cpp
+//	/generate                                                           SGLang
+//
+// A dialect reads a request into an ask and writes an answerPlan as a stream or as one body; errors have its own shape,
+// before the first byte and inside a stream. Thinking comes with Options.Reasoning, or where the request asks for it in
+// the dialect's own way. Dialects that send a call's arguments as an object tell it in one event. Ollama, llama.cpp and
+// the like report usage in any case but UsageNone; the other ways of Options.Usage are those of chat and completions.
+// What engines answer to probes of their identity (versions, metrics, properties) is left to a Handler.
 //
 // # Options in a request
 //
@@ -25,8 +41,8 @@
 // # Counting tokens
 //
 // A prompt has as many tokens as its texts have blank-separated words, at least one. A generated token is a word with
-// the blank before it, or a piece of at most four bytes where the output is JSON. The reported usage is exact by
-// these rules.
+// the blank before it, the name of a called function, or a piece of at most four bytes where the output is JSON. The
+// reported usage is exact by these rules.
 //
 // Invariants:
 //

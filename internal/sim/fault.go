@@ -12,8 +12,8 @@ type FaultKind string
 
 const (
 	FaultError         FaultKind = "error"          // an error event, then the proper end of the body and nothing else
-	FaultErrorDone     FaultKind = "error_done"     // an error event, then [DONE]
-	FaultCleanCut      FaultKind = "clean_cut"      // the body ends properly, without finish reason and [DONE]
+	FaultErrorDone     FaultKind = "error_done"     // an error event, then what a good stream ends with: [DONE] and its like
+	FaultCleanCut      FaultKind = "clean_cut"      // the body ends properly, without finish reason and terminal event
 	FaultNoLastChunk   FaultKind = "no_last_chunk"  // FIN between two events, without the end of the framing
 	FaultTruncateEvent FaultKind = "truncate_event" // FIN after half an event, in a whole chunk
 	FaultTruncateChunk FaultKind = "truncate_chunk" // FIN after half a chunk

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
 // event is one event of generated content and its instant.
@@ -29,31 +27,48 @@ type answerPlan struct {
 	total   Usage
 }
 
-// generate answers a chat or completions request.
-func (s *Server) generate(req Request, o Options) *Script {
-	a, err := parseAsk(req, o)
+// generate answers a request in a dialect.
+func (s *Server) generate(d *dialect, req Request, o Options) *Script {
+	a, err := parseAsk(d, req, o)
 	if err != nil {
-		return errorScript(400, "invalid_request_error", err.Error())
+		return refuse(d.refuse, 400, "invalid_request_error", err.Error())
 	}
 	if a.model == "" {
 		a.model = s.cfg.Model
 	}
 	if s.cfg.Context > 0 && a.prompt+1 > s.cfg.Context {
-		return errorScript(400, "exceed_context_size_error",
+		return refuse(d.refuse, 400, "exceed_context_size_error",
 			fmt.Sprintf("the prompt has %d tokens, the context holds %d", a.prompt, s.cfg.Context))
 	}
 	if s.cfg.Context > 0 && a.prompt+a.limit > s.cfg.Context {
 		a.limit, a.bounded = s.cfg.Context-a.prompt, true
 	}
-	p := newAnswerPlan(a, o)
+	p := newAnswerPlan(a, d.options(a, o))
 	var script *Script
 	if a.stream {
-		script = p.stream()
+		script = p.streamed()
 	} else {
-		script = p.plain()
+		script = p.single()
 	}
 	script.Usage = p.total
 	return script
+}
+
+// defaultThinking is how many tokens a request gets that asks for thinking when the options say nothing.
+const defaultThinking = 8
+
+// options are those of a request in this dialect.
+func (d *dialect) options(a ask, o Options) Options {
+	if a.thinking && o.Reasoning == 0 {
+		o.Reasoning = defaultThinking
+	}
+	if d.mute {
+		o.Reasoning = 0
+	}
+	if d.whole && o.Tools == ToolsFragments {
+		o.Tools = ToolsWhole
+	}
+	return o
 }
 
 func newAnswerPlan(a ask, o Options) *answerPlan {
@@ -128,73 +143,25 @@ func (p *answerPlan) group(tokens []token, from int) (to int, whole bool) {
 	return to, whole
 }
 
-// stream is the answer as server-sent events.
-func (p *answerPlan) stream() *Script {
-	s := &Script{
-		Framing: FramingChunked,
-		Headers: []exchange.Header{
-			{Name: "Server", Value: "benchproxy-sim"}, {Name: "Content-Type", Value: "text/event-stream"},
-			{Name: "Cache-Control", Value: "no-cache"},
-		},
-	}
-	sse := func(at time.Duration, json []byte) {
-		data := make([]byte, 0, len(json)+8)
-		data = append(append(append(data, "data: "...), json...), "\n\n"...)
-		s.Steps = append(s.Steps, Step{At: at, Data: data})
-	}
-	p.pings(s)
-	if p.chat {
-		at := p.prefill
-		if p.EarlyRole {
-			at = 0
-		}
-		for i := range p.choices {
-			sse(at, p.roleEvent(i))
-		}
-	}
-	running := 0
-	for _, e := range p.events {
-		running += len(e.tokens)
-		sse(e.at, p.contentEvent(e, running))
-		step := &s.Steps[len(s.Steps)-1]
-		step.Token, step.Tokens = true, len(e.tokens)
-	}
-	for i, c := range p.choices {
-		sse(p.last, p.finishEvent(i, c.finish))
-	}
-	if p.lastChunk() {
-		sse(p.last, p.usageEvent())
-	}
-	s.Steps = append(s.Steps, Step{At: p.last, Data: []byte("data: [DONE]\n\n")})
-	slices.SortStableFunc(s.Steps, func(x, y Step) int { return int(x.At - y.At) })
-	return s
-}
-
-// pings plans the comments that keep a client waiting.
-func (p *answerPlan) pings(s *Script) {
-	if p.Ping <= 0 {
+// pings plans what keeps a client waiting until the first token.
+func (p *answerPlan) pings(w *scribe) {
+	if p.Ping <= 0 || p.dialect.ping == "" {
 		return
 	}
 	for at := p.Ping; at < p.prefill; at += p.Ping {
-		s.Steps = append(s.Steps, Step{At: at, Data: []byte(": ping\n\n")})
+		w.add(at, []byte(p.dialect.ping), 0)
 	}
 }
 
-// lastChunk reports whether the stream ends with a chunk for the usage alone.
-func (p *answerPlan) lastChunk() bool {
-	switch p.Options.Usage {
-	case UsageRequest:
-		return p.ask.usage
-	case UsageAlways, UsageContinuous:
-		return true
-	}
-	return false
+func sortSteps(steps []Step) {
+	slices.SortStableFunc(steps, func(x, y Step) int { return int(x.At - y.At) })
 }
 
-// plain is the answer as one JSON body, sent when its last token is due.
-func (p *answerPlan) plain() *Script {
-	s := jsonScript(200, p.wholeAnswer())
+// single is the answer as one JSON body, sent when its last token is due.
+func (p *answerPlan) single() *Script {
+	s := jsonScript(200, p.dialect.plain(p))
 	s.Steps[0].At = p.last
 	s.Steps[0].Token, s.Steps[0].Tokens = p.total.Completion > 0, p.total.Completion
+	s.Failure = func(int) []byte { return p.dialect.refuse(500, "server_error", lostModel) }
 	return s
 }

@@ -8,22 +8,25 @@ import (
 // logprobs are the log-probabilities of tokens in the form of the dialect; nil when they were not asked for or the
 // tokens are no text. The values are made up, from the seed and the token.
 func (p *answerPlan) logprobs(tokens []token) []byte {
-	if p.top < 0 || len(tokens) == 0 {
+	text := textOf(tokens)
+	switch {
+	case p.top < 0 || len(text) == 0:
 		return nil
+	case p.chat:
+		return p.chatLogprobs(text)
 	}
+	return p.completionLogprobs(text)
+}
+
+// textOf are the tokens that are text.
+func textOf(tokens []token) []token {
 	var text []token
 	for _, t := range tokens {
 		if t.kind == kindText {
 			text = append(text, t)
 		}
 	}
-	if len(text) == 0 {
-		return nil
-	}
-	if p.chat {
-		return p.chatLogprobs(text)
-	}
-	return p.completionLogprobs(text)
+	return text
 }
 
 // logprob is the log-probability of the rank-th best token in the place of t: falling with the rank.
@@ -60,7 +63,12 @@ func (p *answerPlan) appendEntry(b []byte, t token, rank int) []byte {
 }
 
 func (p *answerPlan) chatLogprobs(tokens []token) []byte {
-	b := []byte(`{"content":[`)
+	return append(append([]byte(`{"content":`), p.logprobList(tokens)...), '}')
+}
+
+// logprobList is an entry for each token, with its rivals.
+func (p *answerPlan) logprobList(tokens []token) []byte {
+	b := []byte("[")
 	for i, t := range tokens {
 		if i > 0 {
 			b = append(b, ',')
@@ -75,7 +83,7 @@ func (p *answerPlan) chatLogprobs(tokens []token) []byte {
 		}
 		b = append(b, "]}"...)
 	}
-	return append(b, "]}"...)
+	return append(b, ']')
 }
 
 func (p *answerPlan) completionLogprobs(tokens []token) []byte {

@@ -39,13 +39,13 @@ func applyFault(s *Script) ([]piece, cut) {
 
 	switch s.Fault.Kind {
 	case FaultError:
-		return append(sent, put(errorEvent(s), false)), proper
+		return append(sent, put(errorEvent(s, k), false)), proper
 	case FaultErrorDone:
-		return append(sent, put(errorEvent(s), false), put("data: [DONE]\n\n", false)), proper
+		return append(sent, put(errorEvent(s, k), false), put(lastStep(s), false)), proper
 	case FaultCleanCut:
 		return sent, proper
 	case FaultGarbage:
-		sent = append(sent, put("data: {\"not\": json,,\n\n", false))
+		sent = append(sent, put(garbageEvent(s), false))
 		return append(sent, all[k:]...), c
 	case FaultGarbageBody:
 		return []piece{put("\x00\xff\xfe{\"\x80<html>\r\n\r\ndata", false)}, proper
@@ -81,11 +81,29 @@ func brokenChunk(s *Script, next piece) piece {
 	return piece{Step: Step{At: next.At, Data: data[:max(1, len(data)/2)]}, bare: true}
 }
 
-// errorEvent is the error an engine sends in the middle of an answer.
-func errorEvent(s *Script) string {
-	object := string(errorObject(500, "server_error", "the scripted engine lost its model"))
-	if s.isStream() {
-		return "data: " + object + "\n\n"
+// errorEvent is the error an engine sends in the middle of an answer, after so many steps.
+func errorEvent(s *Script, sent int) string {
+	switch {
+	case s.Failure != nil:
+		return string(s.Failure(sent))
+	case s.hasType(mimeSSE):
+		return string(breakOpenAI(sent))
 	}
-	return object
+	return string(errorObject(500, "server_error", lostModel))
+}
+
+// garbageEvent is an event that is not JSON.
+func garbageEvent(s *Script) string {
+	if s.hasType(mimeLines) {
+		return "{\"not\": json,,\n"
+	}
+	return "data: {\"not\": json,,\n\n"
+}
+
+// lastStep is what a good stream of the Script ends with.
+func lastStep(s *Script) string {
+	if s.Last != nil {
+		return string(s.Last)
+	}
+	return "data: [DONE]\n\n"
 }

@@ -160,15 +160,21 @@ func (p *answerPlan) appendUsage(b []byte, completion int) []byte {
 	return append(b, "}}"...)
 }
 
-// appendTimings reports the planned times under the names of llama.cpp.
+// appendTimings adds the planned times.
 func (p *answerPlan) appendTimings(b []byte) []byte {
+	return append(append(b, `,"timings":`...), p.timings()...)
+}
+
+// timings are the planned times under the names of llama.cpp.
+func (p *answerPlan) timings() []byte {
+	b := []byte("{")
 	uncached := p.total.Prompt - p.total.Cached
 	decode := p.last - p.prefill
 	number := func(key string, v float64) {
 		b = append(b, key...)
 		b = strconv.AppendFloat(b, v, 'f', -1, 64)
 	}
-	number(`,"timings":{"cache_n":`, float64(p.total.Cached))
+	number(`"cache_n":`, float64(p.total.Cached))
 	number(`,"prompt_n":`, float64(uncached))
 	number(`,"prompt_ms":`, milliseconds(p.prefill))
 	number(`,"prompt_per_second":`, rate(uncached, p.prefill))

@@ -136,50 +136,39 @@ func (s *Script) dressed(o Options) *Script {
 
 // answer is what the engine answers.
 func (s *Server) answer(req Request, o Options) *Script {
+	r, known := routeOf(req)
 	if o.Status != 0 {
-		return errorScript(o.Status, "scripted_error", "scripted status")
+		return refuse(r.refuse, o.Status, "scripted_error", "scripted status")
 	}
 	path := req.Path()
-	if s.cfg.APIKey != "" && strings.HasPrefix(path, "/v1/") {
-		if v, _ := exchange.HeaderValue(req.Headers, "Authorization"); v != "Bearer "+s.cfg.APIKey {
-			return errorScript(401, "authentication_error", "missing or wrong API key")
-		}
+	if s.cfg.APIKey != "" && guarded(path) && keyOf(req) != s.cfg.APIKey {
+		return refuse(r.refuse, 401, "authentication_error", "missing or wrong API key")
 	}
-	method := "GET"
-	if path == "/v1/chat/completions" || path == "/v1/completions" {
-		method = "POST"
+	if !known {
+		return refuse(r.refuse, 404, "not_found_error", "no such path: "+path)
 	}
-	if req.Method != method && (req.Method != "HEAD" || method != "GET") {
-		return errorScript(405, "invalid_request_error", "use "+method)
+	if req.Method != r.method && (req.Method != "HEAD" || r.method != "GET") {
+		return refuse(r.refuse, 405, "invalid_request_error", "use "+r.method)
 	}
-	switch path {
-	case "/health", "/":
-		return jsonScript(200, []byte(`{"status":"ok"}`))
-	case "/v1/models":
-		return jsonScript(200, s.models())
-	case "/v1/chat/completions", "/v1/completions":
-		return s.generate(req, o)
-	}
-	return errorScript(404, "not_found_error", "no such path: "+path)
-}
-
-func (s *Server) models() []byte {
-	b := []byte(`{"object":"list","data":[{"id":`)
-	b = appendString(b, s.cfg.Model)
-	return append(b, `,"object":"model","created":1767225600,"owned_by":"sim"}]}`...)
+	return r.answer(s, req, o)
 }
 
 // jsonScript answers with one JSON body in one write.
 func jsonScript(status int, body []byte) *Script {
 	return &Script{
 		Status: status, Framing: FramingLength, JoinHead: true,
-		Headers: []exchange.Header{{Name: "Server", Value: "benchproxy-sim"}, {Name: "Content-Type", Value: "application/json"}},
+		Headers: []exchange.Header{{Name: "Server", Value: "benchproxy-sim"}, {Name: "Content-Type", Value: mimeJSON}},
 		Steps:   []Step{{Data: body}},
 	}
 }
 
+// refuse answers with an error in the form of a dialect.
+func refuse(form refusal, status int, kind, message string) *Script {
+	return jsonScript(status, form(status, kind, message))
+}
+
 func errorScript(status int, kind, message string) *Script {
-	return jsonScript(status, errorObject(status, kind, message))
+	return refuse(errorObject, status, kind, message)
 }
 
 // errorObject is an error in the OpenAI form.

@@ -69,6 +69,10 @@ type Script struct {
 	Fault Fault
 
 	Usage Usage // what the answer reports, for the truth
+
+	// The dialect's own forms, for faults.
+	Failure func(sent int) []byte // what an error fault sends after so many steps; nil = OpenAI's error
+	Last    []byte                // what error_done ends a stream with; nil = [DONE]
 }
 
 // Usage is the truth about the tokens of a generated answer. It is zero for played ones.

@@ -40,12 +40,16 @@ var vocabulary = strings.Fields(`a across after all amber and answer around at a
 
 // choice is the whole output of one choice.
 type choice struct {
-	tokens []token
-	finish string
+	tokens  []token
+	finish  string // stop, length or tool_calls, or the control of the ask
+	stopped string // the stop string that ended it; "" = none
 }
 
 // speak makes the output of one choice: thinking, then calls, JSON or words, cut at the limit.
 func (a ask) speak(index int, o Options) choice {
+	if a.control != "" {
+		return choice{finish: a.control}
+	}
 	rng := rand.New(rand.NewPCG(a.seed, uint64(index)))
 	var out []token
 	out = appendWords(out, rng, o.Reasoning, kindReasoning)
@@ -63,10 +67,10 @@ func (a ask) speak(index int, o Options) choice {
 			c.finish = "length"
 		}
 		out = appendWords(out, rng, n, kindText)
-		out = stopAt(out, a.stop)
+		out, c.stopped = stopAt(out, a.stop)
 	}
 	if a.bounded && len(out) > a.limit {
-		out, c.finish = out[:a.limit], "length"
+		out, c.finish, c.stopped = out[:a.limit], "length", ""
 	}
 	c.tokens = out
 	return c
@@ -112,8 +116,8 @@ func appendCalls(out []token, rng *rand.Rand, tools []tool, n int) []token {
 	return out
 }
 
-// stopAt ends text before the first stop string.
-func stopAt(tokens []token, stops []string) []token {
+// stopAt ends text before the first stop string and tells which one that was.
+func stopAt(tokens []token, stops []string) (out []token, stopped string) {
 	var text strings.Builder
 	for _, t := range tokens {
 		if t.kind == kindText {
@@ -122,11 +126,10 @@ func stopAt(tokens []token, stops []string) []token {
 	}
 	end := text.Len()
 	for _, s := range stops {
-		if i := strings.Index(text.String(), s); i >= 0 {
-			end = min(end, i)
+		if i := strings.Index(text.String(), s); i >= 0 && i < end {
+			end, stopped = i, s
 		}
 	}
-	var out []token
 	for _, t := range tokens {
 		if t.kind == kindText {
 			if end == 0 {
@@ -137,7 +140,7 @@ func stopAt(tokens []token, stops []string) []token {
 		}
 		out = append(out, t)
 	}
-	return out
+	return out, stopped
 }
 
 // schema is the part of a JSON schema that fill understands.
@@ -191,9 +194,9 @@ func (s schema) firstType() string {
 	var many []string
 	switch {
 	case json.Unmarshal(s.Type, &one) == nil:
-		return one
+		return strings.ToLower(one) // Gemini shouts
 	case json.Unmarshal(s.Type, &many) == nil && len(many) > 0:
-		return many[0]
+		return strings.ToLower(many[0])
 	case s.Properties != nil:
 		return "object"
 	case s.Items != nil:
