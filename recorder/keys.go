@@ -20,6 +20,7 @@ import (
 //	b/<run>/<digest>/<n>        chunk n of the blob with that sha256; once per run
 //	p/<run>                     batch being written: its ids and new blobs. Gone when it is committed
 //	d/<run>                     run being pruned
+//	t/<host>                    newest selftest of the machine with that fingerprint, as JSON
 const (
 	runPrefix     = "run/"
 	indexPrefix   = "i/"
@@ -29,6 +30,7 @@ const (
 	blobPrefix    = "b/"
 	pendingPrefix = "p/"
 	prunePrefix   = "d/"
+	hostPrefix    = "t/"
 )
 
 // FormatVersion is the version of keys and values that this build writes. A store of a newer one is refused.

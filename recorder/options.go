@@ -19,6 +19,7 @@ type Options struct {
 	FreeSpace func(dir string) (int64, error) // bytes free for us on the disk of dir; nil = ask the system
 	Admin     string                          // address of the owner's admin listener, "" when there is none yet
 	Harness   string                          // version of benchproxy, for owner.json
+	Host      string                          // fingerprint of this machine, whose newest selftest a run begun here carries; "" = none
 	Log       *slog.Logger                    // warnings, each condition once; nil = none
 
 	valueLogFile int64 // bytes; 0 = valueLogFileSize. Tests make files small to see space come back

@@ -89,6 +89,9 @@ func (s *Store) NewWriter(run exchange.Run, o WriterOptions) (*Writer, error) {
 	if free, ok := s.enoughSpace(); !ok {
 		return nil, fail(fmt.Errorf("%w: %d bytes free, the floor is %d", exchange.ErrNoSpace, free, s.o.minFree()))
 	}
+	if run.Instrument == nil {
+		run.Instrument = s.instrument(run.Started)
+	}
 	w := &Writer{
 		store: s, o: o, run: maskRun(run),
 		queue: make(chan *queued, o.queueBytes()/recordOverhead+1),

@@ -29,6 +29,8 @@ type Run struct {
 	Command     []string     `json:"command,omitempty"` // client command of `record -- CMD`, credentials masked
 	Counts      RunCounts    `json:"counts"`            // as of the closing write; for an open run as counted now
 	Pinned      bool         `json:"pinned"`            // kept by retention
+	// Instrument is the newest selftest of this machine when the run began; null when there was none.
+	Instrument *Instrument `json:"instrument"`
 }
 
 // RunCounts say what became of the exchanges of a run.
