@@ -83,7 +83,9 @@ func timings(t *wire.Timings) json.RawMessage {
 		DraftN        *int64   `json:"draft_n,omitempty"`
 		DraftAccepted *int64   `json:"draft_accepted,omitempty"`
 		DraftSteps    *int64   `json:"draft_steps,omitempty"`
+		DraftSource   string   `json:"draft_source,omitempty"`
 		Device        string   `json:"device,omitempty"`
+		PrefillCounts bool     `json:"prefill_n_includes_cached,omitempty"`
 	}(*t))
 	if err != nil { // a number that JSON has no form for; the verbatim value is in the extras
 		return nil

@@ -22,9 +22,11 @@ type answer struct {
 	ended   bool   // the dialect's own terminal event was seen
 	finish  string // [DONE], or the terminator word of the dialect's own terminal event
 	where   string // where an error found now would be
+	framing Framing
 
 	logprobs, tokenIDs int
-	progress, queued   int // events about the prompt's progress and the queue
+	queued             int  // events that told a place in the queue
+	nameless           bool // the last chunk has an empty model where others name it
 
 	event eventFacts
 	quiet bool // an undispatched event is read: its generated content does not count
@@ -39,6 +41,9 @@ type eventFacts struct {
 	usage    usageCounts
 	hasUsage bool
 	unknown  bool // it has top-level keys outside the dialect
+	phase    Phase
+	progress *Progress
+	moment   int64 // the engine's own stamp, ns since 1970; 0 for none
 }
 
 // tokens is the number of tokens the event brought: ids are the surer count.
@@ -59,6 +64,11 @@ type choice struct {
 	tools                    toolList
 	finish                   string
 	finished                 bool
+	ended                    bool // its terminal event came, with or without a reason
+	seen                     seen // of a dialect that repeats what it has said
+
+	lastText int  // where in text the last piece begins
+	atOnce   bool // that piece came in one chunk with the finish reason
 }
 
 // choice gives the choice of an index, made when it is new.
@@ -125,7 +135,7 @@ func (a *answer) countLogprobs(v *fastjson.Value) {
 func (a *answer) finishedChoices() int {
 	n := 0
 	for _, c := range a.choices {
-		if c.finished {
+		if c.finished || c.ended {
 			n++
 		}
 	}
@@ -142,7 +152,7 @@ func (a *answer) allFinished() bool {
 func (a *answer) fill(t *Transcript) {
 	t.ID, t.Model, t.Fingerprint = a.id, a.model, a.fingerprint
 	t.LogprobEntries, t.TokenIDs = a.logprobs, a.tokenIDs
-	t.ProgressEvents, t.QueueEvents = a.progress, a.queued
+	t.QueueEvents = a.queued
 	t.Extras = maps.Clone(a.extras)
 	t.ExtrasOmitted = a.omitted
 	t.Timings = timingsOf(a.extras)

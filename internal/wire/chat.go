@@ -20,6 +20,7 @@ type envelope struct {
 	failure  *fastjson.Value
 	usage    usageCounts
 	hasUsage bool
+	nameless bool // the model is there and empty
 }
 
 // readOpenAI reads what chat and legacy completions have in common; readChoice reads one choice.
@@ -28,6 +29,7 @@ func (a *answer) readOpenAI(v *fastjson.Value, data []byte, readChoice func(*ans
 		return
 	}
 	e := a.readEnvelope(v.GetObject())
+	a.nameless = e.nameless && a.model != ""
 	for i, c := range e.choices {
 		if c.Type() != fastjson.TypeObject {
 			continue
@@ -61,6 +63,7 @@ func (a *answer) readEnvelope(obj *fastjson.Object) (e envelope) {
 			identity(&a.id, v)
 		case "model":
 			identity(&a.model, v)
+			e.nameless = v.Type() == fastjson.TypeString && len(text(v)) == 0
 		case "system_fingerprint":
 			identity(&a.fingerprint, v)
 		case "object", "created":
@@ -95,9 +98,9 @@ func (a *answer) readExtensions(obj *fastjson.Object, e *envelope) {
 		case "tensorfold_error":
 			a.readError(v, whereEmbedded)
 		case "prompt_progress":
-			a.progress++
+			a.readLlamaProgress(v)
 		case "queue_position":
-			a.queued++
+			a.readQueue(v)
 		case "tokens":
 			a.countTokenIDs(v)
 		case "__verbose":
@@ -106,9 +109,18 @@ func (a *answer) readExtensions(obj *fastjson.Object, e *envelope) {
 	})
 }
 
+// readQueue notes an event that tells a place in the engine's queue.
+func (a *answer) readQueue(v *fastjson.Value) {
+	if present(v) {
+		a.queued++
+		a.event.phase = PhaseQueue
+	}
+}
+
 // readChatChoice reads one element of choices: a delta of a stream or the message of a whole answer.
 func readChatChoice(a *answer, c *choice, v *fastjson.Value) {
 	var delta, message *fastjson.Value
+	textBefore, open := c.text.Len(), !c.finished
 	v.GetObject().Visit(func(key []byte, v *fastjson.Value) {
 		switch string(key) {
 		case "delta":
@@ -122,13 +134,19 @@ func readChatChoice(a *answer, c *choice, v *fastjson.Value) {
 			a.countLogprobs(v.Get("refusal"))
 		case "token_ids":
 			a.countTokenIDs(v)
+		case "error": // OpenRouter
+			a.readError(v, whereEmbedded)
 		}
 	})
+	streamed := delta != nil && delta.Type() == fastjson.TypeObject
 	if delta == nil || delta.Type() != fastjson.TypeObject {
 		delta = message // some gateways send both; they say the same
 	}
 	if delta != nil && delta.Type() == fastjson.TypeObject {
 		a.readMessage(c, delta.GetObject())
+	}
+	if c.text.Len() > textBefore {
+		c.lastText, c.atOnce = textBefore, streamed && open && c.finished
 	}
 }
 

@@ -13,20 +13,26 @@ type language struct {
 	read func(a *answer, v *fastjson.Value, data []byte)
 	// framings the dialect is spoken in; under another one the path belongs to somebody else's format
 	framings []Framing
+	// own tells a value of this dialect on a path that others use for formats of their own; nil where nobody does
+	own func(v *fastjson.Value) bool
 }
 
 // The dialects that are understood, one file each.
 var (
-	chat        = language{DialectChat, readChat, []Framing{FramingSSE, FramingJSON, FramingNDJSON, FramingJSONArray}}
-	completions = language{DialectCompletions, readCompletions, []Framing{FramingSSE, FramingJSON, FramingNDJSON, FramingJSONArray}}
-	ollama      = language{DialectOllama, readOllama, []Framing{FramingNDJSON, FramingJSON}} // as SSE, /api/chat is TensorSharp's web page
+	chat        = language{name: DialectChat, read: readChat, framings: []Framing{FramingSSE, FramingJSON, FramingNDJSON, FramingJSONArray}}
+	completions = language{name: DialectCompletions, read: readCompletions, framings: []Framing{FramingSSE, FramingJSON, FramingNDJSON, FramingJSONArray}}
+	ollama      = language{name: DialectOllama, read: readOllama, framings: []Framing{FramingNDJSON, FramingJSON}}
+	llamaCpp    = language{name: DialectLlamaCpp, read: readLlamaCpp, framings: []Framing{FramingSSE, FramingJSON, FramingJSONArray}, own: isLlamaCpp}
+	sglang      = language{name: DialectSGLang, read: readSGLang, framings: []Framing{FramingSSE, FramingJSON, FramingJSONArray}, own: isSGLang}
+	tensorSharp = language{name: DialectTensorSharp, read: readTensorSharp, framings: []Framing{FramingSSE}, own: isTensorSharp}
+	lmStudio    = language{name: DialectLMStudio, read: readLMStudio, framings: []Framing{FramingSSE, FramingJSON}, own: isLMStudio}
 )
 
 // routes is the one table from request paths to dialects: the end of a path, segment by segment, where * is any one
-// segment. Engines and gateways put prefixes before them. The first match counts.
+// segment. Engines and gateways put prefixes before them. The first match counts; where two engines share a path, the
+// first whose dialect is spoken in the framing of the answer.
 //
-// Dialects to come have their place here: /v1/responses, /v1/messages, /completion (llama.cpp), /generate (SGLang),
-// /api/v1/chat (LM Studio), :streamGenerateContent (Gemini), /v1/embeddings.
+// Dialects to come have their place here: /v1/responses, /v1/messages, :streamGenerateContent (Gemini), /v1/embeddings.
 var routes = []struct {
 	suffix string
 	lang   *language
@@ -38,8 +44,13 @@ var routes = []struct {
 	{"deployments/*/completions", &completions},
 	{"engines/*/completions", &completions},
 	{"api/chat", &ollama},
+	{"api/chat", &tensorSharp},
 	{"api/generate", &ollama},
 	{"api/chat/ollama", &ollama}, // TensorSharp
+	{"api/v1/chat", &lmStudio},
+	{"generate", &sglang},
+	{"completion", &llamaCpp},
+	{"completions", &llamaCpp}, // the older name, which gateways use for the legacy completions
 }
 
 // DialectOf names the language spoken at a request target: a path, with or without query, scheme and host.
@@ -72,13 +83,18 @@ func languageFor(info Info) *language {
 }
 
 func languageOf(target string) *language {
+	return languageIn(target, func(*language) bool { return true })
+}
+
+// languageIn is the first language of a request target that will do.
+func languageIn(target string, will func(*language) bool) *language {
 	path, _, _ := strings.Cut(target, "?")
 	if _, rest, ok := strings.Cut(path, "://"); ok {
 		path = rest
 	}
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	for _, r := range routes {
-		if endsWith(segments, strings.Split(r.suffix, "/")) {
+		if endsWith(segments, strings.Split(r.suffix, "/")) && will(r.lang) {
 			return r.lang
 		}
 	}

@@ -29,12 +29,13 @@ func TestDialectOf(t *testing.T) {
 		"/api/chat":                                              DialectOllama,
 		"/api/generate":                                          DialectOllama,
 		"/api/chat/ollama":                                       DialectOllama,
-		"/completion":                                            DialectNone, // llama.cpp's own
-		"/completions":                                           DialectNone, // the same under another name
+		"/completion":                                            DialectLlamaCpp,
+		"/completions":                                           DialectLlamaCpp, // the same under an older name
+		"/generate":                                              DialectSGLang,
 		"/v1/chat/completions/abc":                               DialectNone,
 		"/v1/chat/completionsx":                                  DialectNone,
 		"/v1/responses":                                          DialectNone,
-		"/api/v1/chat":                                           DialectNone,
+		"/api/v1/chat":                                           DialectLMStudio,
 		"/":                                                      DialectNone,
 		"":                                                       DialectNone,
 		"*":                                                      DialectNone,
@@ -46,7 +47,9 @@ func TestDialectOf(t *testing.T) {
 }
 
 func TestDialectCanBePinned(t *testing.T) {
-	if d := cmp.Diff([]Dialect{DialectChat, DialectCompletions, DialectOllama}, Dialects()); d != "" {
+	if d := cmp.Diff([]Dialect{
+		DialectChat, DialectCompletions, DialectOllama, DialectTensorSharp, DialectLMStudio, DialectSGLang, DialectLlamaCpp,
+	}, Dialects()); d != "" {
 		t.Errorf("dialects (-want +got):\n%s", d)
 	}
 	for dialect, want := range map[Dialect]Dialect{DialectNone: DialectCompletions, DialectChat: DialectChat, "unheard of": DialectCompletions} {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/valyala/fastjson"
 )
@@ -101,6 +102,27 @@ func (a *answer) readPlain(data []byte, named bool) {
 			a.readFlatError(v, named)
 		}
 	}
+}
+
+// errorText is how TensorSharp begins the ordinary content that it sends in place of an error.
+const errorText = "Error: "
+
+// saysError reports whether the last piece of the answer is an error message in the place of content. The words alone
+// prove nothing, since a model may write them. With them goes that no token was generated, or that the piece came in one
+// chunk with the finish reason and without the usage that follows every real answer.
+func (a *answer) saysError() bool {
+	if len(a.choices) != 1 {
+		return false
+	}
+	c := a.choices[0]
+	if !strings.HasPrefix(c.text.String()[c.lastText:], errorText) {
+		return false
+	}
+	if a.usage.events > 0 {
+		n := a.usage.last.completion
+		return n.ok && n.n == 0
+	}
+	return c.atOnce
 }
 
 func clip(b []byte) string { return string(b[:min(len(b), maxErrorText)]) }

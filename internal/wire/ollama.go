@@ -64,6 +64,8 @@ func (a *answer) readOllamaMessage(c *choice, m *fastjson.Object) {
 		switch string(key) {
 		case "model":
 			identity(&a.model, v)
+		case "created_at":
+			a.event.moment = moment(v)
 		case "message":
 			if v.Type() == fastjson.TypeObject {
 				a.readOllamaMessage(c, v.GetObject())

@@ -80,7 +80,16 @@ type Parser struct {
 	json   *fastjson.Parser // nil until the first event
 	answer answer
 
+	speaker *language // who speaks at the path in the framing of the body; see language
+	spoken  Framing   // the framing speaker was found for
+	claimed bool      // the first object settled whether the body is in the dialect of a path that is shared
+	foreign bool      // it is not
+	done    bool      // [DONE] was seen
+
 	events      []Event
+	progress    []Progress
+	clock       []int64 // as Transcript.EngineClock; nil until an event has a moment
+	afterDone   int
 	parseErrors int
 	oversized   int
 	largest     int // bytes of the largest event that was taken apart
@@ -134,13 +143,38 @@ func (p *Parser) Finish(whole bool) *Transcript {
 func (p *Parser) takeFrame(f Frame) {
 	ev := Event{Read: f.Read, Start: f.Start, End: f.End, Tokens: -1, Running: -1}
 	if p.isDone(f.Data) {
-		ev.Done = true
+		ev.Done, p.done = true, true
 		p.answer.finish = doneMark
 	} else {
-		p.readValue(f.Name, f.Data)
-		ev.Kinds, ev.Tokens, ev.Running = p.answer.event.kinds, p.answer.event.tokens(), p.answer.running()
+		p.readEvent(f, &ev)
 	}
 	p.events = append(p.events, ev)
+	if p.clock != nil && len(p.clock) < len(p.events) {
+		p.clock = append(p.clock, 0)
+	}
+}
+
+// readEvent reads the payload of an event and completes what is told of it. Behind [DONE] every client has stopped
+// reading: what comes there is no content of the answer, but an error stays an error.
+func (p *Parser) readEvent(f Frame, ev *Event) {
+	a := &p.answer
+	if p.done {
+		p.afterDone++
+	}
+	a.quiet = p.done
+	p.readValue(f.Name, f.Data)
+	a.quiet = false
+	ev.Kinds, ev.Tokens, ev.Running, ev.Phase = a.event.kinds, a.event.tokens(), a.running(), a.event.phase
+	if pr := a.event.progress; pr != nil {
+		pr.Event = len(p.events)
+		p.progress = append(p.progress, *pr)
+	}
+	if a.event.moment != 0 {
+		if p.clock == nil {
+			p.clock = make([]int64, len(p.events), len(p.events)+16)
+		}
+		p.clock = append(p.clock, a.event.moment)
+	}
 }
 
 // doneMark ends the streams of the OpenAI family.
@@ -154,7 +188,7 @@ func (p *Parser) isDone(data []byte) bool {
 func (p *Parser) readValue(name, data []byte) {
 	a := &p.answer
 	a.event = eventFacts{}
-	a.where = p.where()
+	a.where, a.framing = p.where(), p.framer.Framing()
 	named := string(name) == "error"
 	lang := p.language()
 	if lang == nil || len(data) > maxUnchecked {
@@ -178,6 +212,10 @@ func (p *Parser) readValue(name, data []byte) {
 	v, err := p.json.ParseBytes(data)
 	if err != nil {
 		p.garbage(named, data)
+		return
+	}
+	if !p.claims(lang, v) {
+		a.readPlain(data, named)
 		return
 	}
 	lang.read(a, v, data)
@@ -205,13 +243,43 @@ func (p *Parser) where() string {
 	return whereEvent
 }
 
-// language is the dialect of the path, unless the framing shows that something else is spoken there.
+// language is the dialect of the path, unless the framing or the first value shows that something else is spoken there.
 func (p *Parser) language() *language {
 	f := p.framer.Framing()
-	if p.lang == nil || f == FramingNone || f == FramingOpaque || slices.Contains(p.lang.framings, f) {
+	if p.lang == nil || f == FramingNone || f == FramingOpaque {
 		return p.lang
 	}
-	return nil
+	if p.foreign {
+		return nil
+	}
+	if p.spoken != f {
+		p.spoken, p.speaker = f, p.lang
+		fits := func(l *language) bool { return slices.Contains(l.framings, f) }
+		if !fits(p.lang) {
+			p.speaker = nil
+			if p.info.Dialect == DialectNone {
+				p.speaker = languageIn(p.info.Path, fits)
+			}
+		}
+	}
+	return p.speaker
+}
+
+// claims reports whether a value is in the language. On a path that others use for formats of their own, the first
+// object that is no error tells.
+func (p *Parser) claims(lang *language, v *fastjson.Value) bool {
+	if lang.own == nil || p.claimed || v.Type() != fastjson.TypeObject {
+		return true
+	}
+	if lang.own(v) {
+		p.claimed = true
+		return true
+	}
+	if present(v.Get("error")) {
+		return true
+	}
+	p.claimed, p.foreign = true, true
+	return false
 }
 
 // takeUndispatched reads the block that a clean end left without its blank line, when it is whole: its usage, finish
@@ -242,6 +310,10 @@ func (p *Parser) Snapshot() *Transcript {
 		ParseErrors:      p.parseErrors,
 		Oversized:        p.oversized,
 		UnterminatedLast: p.unterminated,
+		AfterDone:        p.afterDone,
+		Progress:         p.progress[:len(p.progress):len(p.progress)],
+		ProgressEvents:   len(p.progress),
+		EngineClock:      p.clock[:len(p.clock):len(p.clock)],
 		TruncatedTail:    p.tail.cut && !p.unterminated,
 		CodingError:      p.codingError,
 		Undecoded:        p.undecoded,
@@ -255,8 +327,24 @@ func (p *Parser) Snapshot() *Transcript {
 	p.answer.fill(t)
 	if p.finished {
 		t.Terminator = p.terminator()
+		t.Suspect = p.suspect(t)
 	}
 	return t
+}
+
+// suspect looks at a finished answer that reports no error for signs that it hides one.
+func (p *Parser) suspect(t *Transcript) Suspect {
+	switch {
+	case t.Error != nil || p.lang == nil || p.info.Status != 0 && p.info.Status/100 != 2:
+		return ""
+	case t.Framing == FramingOpaque:
+		return SuspectNoAPI
+	case p.answer.nameless && !t.DialectEnd && t.Terminator == "eof":
+		return SuspectSwallowed
+	case p.answer.saysError():
+		return SuspectErrorAsContent
+	}
+	return ""
 }
 
 // terminator names what ended the body.

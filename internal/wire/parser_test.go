@@ -239,7 +239,7 @@ func TestHugeValuesAreNotTakenApart(t *testing.T) {
 }
 
 func TestOtherFormatUnderADialectsPath(t *testing.T) {
-	tr := sayAt(Info{Path: "/api/chat", ContentType: "text/event-stream"}, "data: {\"token\":\"a\"}\n\nx\n\ndata: {\n\n")
+	tr := sayAt(Info{Path: "/api/chat", ContentType: "text/event-stream"}, "data: {\"type\":\"text-delta\",\"delta\":\"a\"}\n\nx\n\ndata: {\n\n")
 	if tr.Dialect != DialectNone || tr.Framing != FramingSSE || len(tr.Events) != 2 || tr.ParseErrors != 1 || len(tr.Choices) != 0 {
 		t.Errorf("events under Ollama's path: %+v", tr)
 	}

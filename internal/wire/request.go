@@ -62,7 +62,7 @@ func (r *requestReader) field(key []byte, v *fastjson.Value) {
 		if present(v) {
 			r.facts.Stream = isTrue(v)
 		}
-	case "n":
+	case "n", "n_cmpl": // n_cmpl: llama.cpp
 		if n := countOf(v); n.n > 0 {
 			r.facts.N = n.n
 		}
@@ -72,13 +72,18 @@ func (r *requestReader) field(key []byte, v *fastjson.Value) {
 		r.facts.IncludeUsage = isTrue(v.Get("include_usage"))
 	case "options": // Ollama
 		r.limit("num_predict", v.Get("num_predict"))
+	case "sampling_params": // SGLang
+		r.limit("max_new_tokens", v.Get("max_new_tokens"))
+		if n := countOf(v.Get("n")); n.n > 0 {
+			r.facts.N = n.n
+		}
 	default:
 		r.limit(k, v)
 	}
 }
 
 // limitKeys are the names of the output limit, the one that wins first.
-var limitKeys = [...]string{"max_completion_tokens", "max_tokens", "max_output_tokens", "num_predict", "n_predict"}
+var limitKeys = [...]string{"max_completion_tokens", "max_tokens", "max_output_tokens", "num_predict", "n_predict", "max_new_tokens", "maxTokens"}
 
 // limit keeps an output limit; negative ones mean "none".
 func (r *requestReader) limit(key string, v *fastjson.Value) {

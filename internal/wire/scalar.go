@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"time"
 
 	"github.com/valyala/fastjson"
 )
@@ -85,6 +86,25 @@ func number(v *fastjson.Value) *float64 {
 		return nil
 	}
 	return &f
+}
+
+// The years a moment can lie in: outside them nanoseconds do not fit an int64, or it is no time at all (Go's zero time).
+const (
+	firstYear = 1971
+	lastYear  = 2261
+)
+
+// moment is a time in RFC 3339 in ns since 1970, or 0.
+func moment(v *fastjson.Value) int64 {
+	b := text(v)
+	if len(b) == 0 {
+		return 0
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(b))
+	if err != nil || t.Year() < firstYear || t.Year() > lastYear {
+		return 0
+	}
+	return t.UnixNano()
 }
 
 // indexOf is a position that fits an int32, or ok false.

@@ -7,20 +7,41 @@ import (
 )
 
 // timingSources are the fields that carry an engine's own times, the surest first. Each reader fills what is still
-// absent, so two of them (TensorFold sends stats and draft counts apart) add up.
+// absent, so two of them add up.
 var timingSources = []struct {
 	key  string
 	read func(t *Timings, v *fastjson.Value)
 }{
-	{"timings", readLlamaTimings},     // llama.cpp, Strata: milliseconds
-	{"metrics", readVLLMMetrics},      // vLLM: milliseconds
-	{"telemetry", readPrismTelemetry}, // Prism: seconds
-	{"tensorfold", readTensorFold},    // seconds
-	{"speculative", readTensorFoldDraft},
-	{"stats", readLMStudioStats}, // LM Studio REST v0: seconds
-	{"x_groq", readGroq},         // usage within: seconds
-	{"usage", readUsageTimes},    // TabbyAPI: seconds
+	{"timings", readLlamaTimings},      // llama.cpp, Strata: milliseconds
+	{"metrics", readVLLMMetrics},       // vLLM: milliseconds
+	{"telemetry", readPrismTelemetry},  // Prism: seconds
+	{"tensorfold", readTensorFold},     // seconds
+	{"stats", readLMStudioStats},       // LM Studio: seconds
+	{"meta_info", readSGLangMetaTimes}, // SGLang /generate: seconds
+	{"x_groq", readGroq},               // usage within: seconds
+	{"usage", readUsageTimes},          // TabbyAPI: seconds
 }
+
+// draftSources are the fields that carry draft counts of this very answer: what the engine says of the response first,
+// then its timings. The first that says anything counts alone, since a ratio of two sources would be nobody's.
+var draftSources = []struct {
+	key, source string
+	names       [3]string // drafted, accepted, verification steps; "" for one that is never sent
+}{
+	{"metrics", draftsOfResponse, [3]string{"num_draft_tokens", "num_accepted_draft_tokens", "num_spec_steps"}}, // vLLM, in speculative_decoding
+	{"metrics", draftsOfResponse, [3]string{"num_draft_tokens", "num_accepted_tokens", "num_verify_steps"}},     // other builds of it
+	{"speculative", draftsOfResponse, [3]string{"drafted", "accepted", ""}},                                     // TensorFold on MLX; its rounds are no steps
+	{"tensorfold", draftsOfResponse, [3]string{"drafted", "accepted", ""}},                                      // TensorFold on CUDA
+	{"stats", draftsOfResponse, [3]string{"total_draft_tokens_count", "accepted_draft_tokens_count", ""}},       // LM Studio
+	{"meta_info", draftsOfResponse, [3]string{"spec_draft_token_num", "spec_accept_token_num", "spec_verify_ct"}},
+	{"timings", draftsOfTimings, [3]string{"draft_n", "draft_n_accepted", ""}}, // llama.cpp, Strata
+}
+
+// The words of Timings.DraftSource.
+const (
+	draftsOfResponse = "response"
+	draftsOfTimings  = "timings"
+)
 
 // The units engines speak, in milliseconds.
 const (
@@ -36,15 +57,10 @@ func timingsOf(extras map[string]json.RawMessage) *Timings {
 		return nil
 	}
 	var t Timings
-	p, largest := jsonParsers.Get(), 0
+	r := extrasReader{extras: extras}
 	for _, s := range timingSources {
-		raw, ok := extras[s.key]
-		if !ok {
-			continue
-		}
-		largest = max(largest, len(raw))
-		v, err := p.ParseBytes(raw)
-		if err != nil || v.Type() != fastjson.TypeObject {
+		v := r.object(s.key)
+		if v == nil {
 			continue
 		}
 		before := t
@@ -53,12 +69,77 @@ func timingsOf(extras map[string]json.RawMessage) *Timings {
 			t.Source = s.key
 		}
 	}
-	giveBack(p, largest)
-	readOllamaDurations(&t, extras)
+	readDrafts(&t, &r)
+	readTopLevel(&t, &r)
+	r.done()
 	if t == (Timings{}) {
 		return nil
 	}
 	return &t
+}
+
+// extrasReader parses kept extras one at a time: a value is good until the next is asked for.
+type extrasReader struct {
+	extras  map[string]json.RawMessage
+	json    *fastjson.Parser
+	largest int
+}
+
+// value is the extra under a key, nil when there is none. Most engines have none of the keys that are asked for, and then
+// nothing is parsed.
+func (r *extrasReader) value(key string) *fastjson.Value {
+	raw, ok := r.extras[key]
+	if !ok {
+		return nil
+	}
+	if r.json == nil {
+		r.json = jsonParsers.Get()
+	}
+	r.largest = max(r.largest, len(raw))
+	v, err := r.json.ParseBytes(raw)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+func (r *extrasReader) object(key string) *fastjson.Value {
+	if v := r.value(key); v != nil && v.Type() == fastjson.TypeObject {
+		return v
+	}
+	return nil
+}
+
+func (r *extrasReader) done() {
+	if r.json != nil {
+		giveBack(r.json, r.largest)
+	}
+}
+
+// readDrafts takes the draft counts of the first source that has any.
+func readDrafts(t *Timings, r *extrasReader) {
+	for _, s := range draftSources {
+		v := r.object(s.key)
+		if v == nil {
+			continue
+		}
+		if s.key == "metrics" {
+			v = v.Get("speculative_decoding")
+		}
+		n(&t.DraftN, v.Get(s.names[0]))
+		n(&t.DraftAccepted, v.Get(s.names[1]))
+		if t.DraftN == nil && t.DraftAccepted == nil {
+			continue
+		}
+		if s.names[2] != "" {
+			n(&t.DraftSteps, v.Get(s.names[2]))
+		}
+		t.DraftSource = s.source
+		if t.Source == "" {
+			t.Source = s.key
+		}
+		return
+	}
 }
 
 // ms sets an absent time from a number in the given unit.
@@ -84,8 +165,6 @@ func readLlamaTimings(t *Timings, v *fastjson.Value) {
 	n(&t.DecodeN, v.Get("predicted_n"))
 	ms(&t.DecodeMS, v.Get("predicted_ms"), inMS)
 	ms(&t.DecodeTPS, v.Get("predicted_per_second"), 1)
-	n(&t.DraftN, v.Get("draft_n"))
-	n(&t.DraftAccepted, v.Get("draft_n_accepted"))
 }
 
 func readVLLMMetrics(t *Timings, v *fastjson.Value) {
@@ -93,14 +172,12 @@ func readVLLMMetrics(t *Timings, v *fastjson.Value) {
 	ms(&t.TTFTMS, v.Get("time_to_first_token_ms"), inMS)
 	ms(&t.DecodeMS, v.Get("generation_time_ms"), inMS)
 	ms(&t.DecodeTPS, v.Get("tokens_per_second"), 1)
-	spec := v.Get("speculative_decoding")
-	n(&t.DraftN, spec.Get("num_draft_tokens"))
-	n(&t.DraftAccepted, spec.Get("num_accepted_draft_tokens"))
-	n(&t.DraftSteps, spec.Get("num_spec_steps"))
 }
 
 func readPrismTelemetry(t *Timings, v *fastjson.Value) {
 	ms(&t.TTFTMS, v.Get("ttft_sec"), inS)
+	ms(&t.PrefillMS, v.Get("prompt_eval_duration_sec"), inS)
+	n(&t.PrefillN, v.Get("prompt_tokens"))
 	ms(&t.DecodeTPS, v.Get("decode_tok_per_sec"), 1)
 	if t.Device == "" {
 		t.Device = string(text(v.Get("device")))
@@ -112,18 +189,18 @@ func readTensorFold(t *Timings, v *fastjson.Value) {
 	ms(&t.DecodeTPS, v.Get("tokens_per_second"), 1)
 }
 
-// readTensorFoldDraft leaves "rounds" alone: they are not verification steps.
-func readTensorFoldDraft(t *Timings, v *fastjson.Value) {
-	n(&t.DraftN, v.Get("drafted"))
-	n(&t.DraftAccepted, v.Get("accepted"))
-}
-
+// readLMStudioStats reads the names of the REST API v0 and those of v1.
 func readLMStudioStats(t *Timings, v *fastjson.Value) {
 	ms(&t.TTFTMS, v.Get("time_to_first_token"), inS)
+	ms(&t.TTFTMS, v.Get("time_to_first_token_seconds"), inS)
+	ms(&t.LoadMS, v.Get("model_load_time_seconds"), inS)
 	ms(&t.DecodeMS, v.Get("generation_time"), inS)
 	ms(&t.DecodeTPS, v.Get("tokens_per_second"), 1)
-	n(&t.DraftN, v.Get("total_draft_tokens_count"))
-	n(&t.DraftAccepted, v.Get("accepted_draft_tokens_count"))
+}
+
+func readSGLangMetaTimes(t *Timings, v *fastjson.Value) {
+	ms(&t.TotalMS, v.Get("e2e_latency"), inS)
+	ms(&t.QueueMS, v.Get("queue_time"), inS)
 }
 
 func readGroq(t *Timings, v *fastjson.Value) {
@@ -141,28 +218,23 @@ func readUsageTimes(t *Timings, v *fastjson.Value) {
 	ms(&t.DecodeTPS, v.Get("completion_tokens_per_sec"), 1)
 }
 
-// readOllamaDurations reads the fields of Ollama's last line. Its prompt duration covers the uncached part only, but
-// its prompt count covers all: the two must not be divided (Source tells).
-func readOllamaDurations(t *Timings, extras map[string]json.RawMessage) {
-	var p fastjson.Parser
-	field := func(key string) *fastjson.Value {
-		raw, ok := extras[key]
-		if !ok { // nearly every engine: an error text of the reader would cost more than the rest
-			return nil
-		}
-		v, err := p.ParseBytes(raw)
-		if err != nil {
-			return nil
-		}
-		return v
-	}
+// readTopLevel reads the times that stand in an event itself: Ollama's nanoseconds, LM Studio's event at the end of a
+// model load, and the last event of TensorSharp's page, whose rate is over the whole request and therefore no decode
+// rate.
+func readTopLevel(t *Timings, r *extrasReader) {
 	before := *t
-	ms(&t.LoadMS, field("load_duration"), inNS)
-	ms(&t.PrefillMS, field("prompt_eval_duration"), inNS)
-	ms(&t.DecodeMS, field("eval_duration"), inNS)
-	ms(&t.TotalMS, field("total_duration"), inNS)
-	n(&t.PrefillN, field("prompt_eval_count"))
-	n(&t.DecodeN, field("eval_count"))
+	ms(&t.LoadMS, r.value("load_duration"), inNS)
+	ms(&t.LoadMS, r.value("load_time_seconds"), inS)
+	ms(&t.PrefillMS, r.value("prompt_eval_duration"), inNS)
+	ms(&t.DecodeMS, r.value("eval_duration"), inNS)
+	ms(&t.TotalMS, r.value("total_duration"), inNS)
+	if r.extras["tokPerSec"] != nil {
+		ms(&t.TotalMS, r.value("elapsed"), inS)
+	}
+	if n(&t.PrefillN, r.value("prompt_eval_count")); t.PrefillN != before.PrefillN {
+		t.PrefillCounts = true
+	}
+	n(&t.DecodeN, r.value("eval_count"))
 	if *t != before && t.Source == "" {
 		t.Source = "durations"
 	}

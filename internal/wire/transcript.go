@@ -13,6 +13,10 @@ const (
 	DialectChat        Dialect = "chat"        // /v1/chat/completions
 	DialectCompletions Dialect = "completions" // /v1/completions
 	DialectOllama      Dialect = "ollama"      // /api/chat and /api/generate of Ollama
+	DialectLlamaCpp    Dialect = "llamacpp"    // /completion of llama.cpp
+	DialectSGLang      Dialect = "sglang"      // /generate of SGLang
+	DialectTensorSharp Dialect = "tensorsharp" // /api/chat of TensorSharp's web page
+	DialectLMStudio    Dialect = "lmstudio"    // /api/v1/chat of LM Studio
 )
 
 // Framing is how events are laid out in a body.
@@ -40,12 +44,34 @@ const (
 // KindAnswer are the kinds that are the answer itself, not thinking about it.
 const KindAnswer = KindText | KindRefusal | KindTool
 
+// Phase is what an event says the engine was at before its first token.
+type Phase uint8
+
+// The phases that engines show.
+const (
+	PhaseNone   Phase = iota
+	PhaseQueue        // waiting for a place (TensorSharp)
+	PhaseLoad         // loading the model (LM Studio)
+	PhasePrompt       // reading the prompt (llama.cpp, LM Studio)
+)
+
+// Progress is what one event says of how far the prompt is read. What an engine does not tell is nil.
+type Progress struct {
+	Event    int      // index in Events
+	Tokens   *int64   // prompt tokens read so far, cached ones included
+	Total    *int64   // tokens of the prompt
+	Cached   *int64   // of them from a cache
+	Share    *float64 // the part that is read, 0 to 1, of an engine that tells no counts
+	EngineMS *float64 // time spent so far, by the engine's own clock
+}
+
 // Event is one event of the body. Whether it is a token event is Kinds != 0.
 type Event struct {
 	Read    int   // index in Timeline.Reads of the read that completed its dispatching line
 	Start   int64 // first byte of the event in the decoded body
 	End     int64 // one past its last byte; an SSE event ends with the first LF or CR of its blank line
 	Kinds   Kind  // generated content it adds; 0 = none
+	Phase   Phase // what the engine was at, where the event says so
 	Done    bool  // the [DONE] marker
 	Tokens  int   // tokens it brought, counted by token ids or log-probability entries; -1 when the wire does not say
 	Running int64 // completion tokens of the running usage it carries; -1 when it carries none
@@ -70,7 +96,7 @@ type Timings struct {
 	QueueMS       *float64 // waiting before the work began
 	LoadMS        *float64 // loading the model
 	PrefillMS     *float64 // reading the uncached part of the prompt
-	PrefillN      *int64   // uncached prompt tokens it covers
+	PrefillN      *int64   // uncached prompt tokens it covers; see PrefillCounts
 	CachedN       *int64   // prompt tokens that came from the cache
 	DecodeMS      *float64
 	DecodeN       *int64
@@ -81,7 +107,12 @@ type Timings struct {
 	DraftN        *int64   // drafted tokens
 	DraftAccepted *int64   // of them accepted
 	DraftSteps    *int64   // verification steps
+	DraftSource   string   // what carried the draft counts: response, or timings
 	Device        string   // cpu, cuda ...: placement as the engine states it
+
+	// PrefillCounts says that PrefillN counts cached tokens too, while PrefillMS covers the others only (Ollama): their
+	// quotient is no rate.
+	PrefillCounts bool
 }
 
 // ToolCall is one tool call of a choice, its fragments joined.
@@ -139,14 +170,33 @@ type Transcript struct {
 	Error            *Error  // first error seen anywhere; it wins over any later end
 	LogprobEntries   int     // log-probability entries of generated tokens
 	TokenIDs         int     // generated token ids
-	ProgressEvents   int     // events that told how far the prompt is read (llama.cpp prompt_progress)
+	ProgressEvents   int     // events that told how far the prompt is read
 	QueueEvents      int     // events that told a place in the engine's queue
+	AfterDone        int     // events after [DONE]: their usage, finish reason and error count, their content does not
 	TruncatedTail    bool    // the body ended inside an event
 	UnterminatedLast bool    // the last block lacked its end but was whole JSON, and gave its usage, finish reason and error
 	Coding           string  // content coding that was undone to read the body; "" for none
 	CodingError      string  // why decoding stopped early; "" when it did not
 	Undecoded        bool    // it stopped at a limit of ours, or at a coding we do not know: the body may be in order
+
+	Progress []Progress // how far the prompt was read, event by event
+	// EngineClock are the moments the engine itself wrote on its events (Ollama's created_at), in ns since 1970 by the
+	// engine's clock, one for each event and 0 for an event without; nil when no event has one. It is not our clock: only
+	// differences within it mean anything.
+	EngineClock []int64
+	// Suspect is a sign that the answer hides an error the wire does not call one; "" when there is none.
+	Suspect Suspect
 }
+
+// Suspect is a sign of an error that is not called one.
+type Suspect string
+
+// The signs.
+const (
+	SuspectErrorAsContent Suspect = "error_as_content" // the generated text is an error message (TensorSharp)
+	SuspectSwallowed      Suspect = "swallowed_error"  // an empty chunk that names no model ends the stream (Ollama under /v1)
+	SuspectNoAPI          Suspect = "no_api_answer"    // a 2xx answer that is no JSON and no stream of it, such as a web page
+)
 
 // TokenEvents is the number of events that add generated content.
 func (t *Transcript) TokenEvents() int {

@@ -6,7 +6,8 @@ import "github.com/valyala/fastjson"
 type usageCounts struct {
 	prompt, completion, cached, creation, reasoning count
 
-	timed bool // it also carries times or rates of the engine
+	timed    bool // it also carries times or rates of the engine
+	ofChoice bool // it counts one choice by its format, not the answer
 }
 
 // usageState is what an answer's usage objects come to. The last one wins whole: engines send running counts, and a
@@ -101,7 +102,7 @@ func (s *usageState) perChoice(a *answer, t *Timings) bool {
 	if n < 2 {
 		return false
 	}
-	if s.events == n && s.finished < n {
+	if s.last.ofChoice || s.events == n && s.finished < n {
 		return true
 	}
 	return t != nil && t.Source == "timings" && t.DecodeN != nil && s.last.completion.ok && *t.DecodeN == s.last.completion.n
