@@ -12,6 +12,9 @@ const peakWindowNS = 1_000_000_000
 // second too, so its rate is the least the peak can be.
 func (a *Analysis) peak(s *stream) {
 	seconds, why := s.window()
+	if why == "" && s.late {
+		why = ReasonBuffered
+	}
 	if why == "" && seconds < 1 {
 		why = ReasonShortStream
 	}

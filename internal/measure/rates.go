@@ -30,6 +30,8 @@ func (s *stream) prefillBlocked(ttft exchange.Figure) exchange.Reason {
 		return ttft.Reason
 	case !s.prompt.Present():
 		return s.prompt.Reason
+	case s.hidden: // the tokens that were not shown were decoded before the first that was
+		return ReasonHiddenReasoning
 	case ttft.Value <= 0:
 		return ReasonZeroWindow
 	}
@@ -78,7 +80,7 @@ func (s *stream) window() (seconds float64, why exchange.Reason) {
 		return 0, ReasonSingleEvent
 	case s.completion.Value < 2:
 		return 0, ReasonTooFewTokens
-	case s.last() <= s.first():
+	case s.last() <= s.first() || s.windowTooShort():
 		return 0, ReasonZeroWindow
 	}
 	return float64(s.last()-s.first()) / nsPerSecond, ""

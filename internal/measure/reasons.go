@@ -20,7 +20,7 @@ const (
 	ReasonHiddenReasoning  exchange.Reason = "hidden_reasoning"           // tokens were spent on reasoning that was not streamed
 	ReasonSingleEvent      exchange.Reason = "single_event"               // the whole answer is one token event
 	ReasonTooFewTokens     exchange.Reason = "too_few_tokens"             // fewer than two tokens
-	ReasonZeroWindow       exchange.Reason = "zero_window"                // first and last token have one stamp, or a span is empty
+	ReasonZeroWindow       exchange.Reason = "zero_window"                // first and last token have one stamp, their span is shorter than any engine needs for its tokens, or a span is empty
 	ReasonTooFewReads      exchange.Reason = "too_few_reads"              // all token events came in one read
 	ReasonShortStream      exchange.Reason = "stream_under_1s"            // less than one second from first to last token
 	ReasonFirstEventTokens exchange.Reason = "first_event_tokens_unknown" // no token ids, log-probabilities or running usage

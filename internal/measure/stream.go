@@ -11,6 +11,8 @@ type stream struct {
 	t    *wire.Transcript
 	echo bool // the answer repeats the prompt
 
+	prompts int64 // prompts of a request with a list of them
+
 	t0       int64 // ns since the origin; 0 when the request was not sent
 	sent     bool
 	dialect  bool // the exchange speaks a dialect we read
@@ -24,6 +26,7 @@ type stream struct {
 	prompt, completion, cached, reasoning exchange.Figure
 
 	buffered bool // see burst.go
+	late     bool // began in time, but most of it came at once: see burst.go
 	hidden   bool // reasoning tokens were reported, but no event has reasoning
 }
 
@@ -31,6 +34,7 @@ type stream struct {
 type tokenEvent struct {
 	at      int64 // ns since t0
 	read    int
+	size    int64 // bytes of the event
 	kinds   wire.Kind
 	tokens  int   // -1 when the wire does not say
 	running int64 // running completion count, -1 when it carries none
@@ -41,10 +45,12 @@ func newStream(x *exchange.Exchange, t *wire.Transcript, request wire.RequestFac
 	s.t0, s.sent = x.Timeline.SendStart.NS()
 	s.streamed = streamed(t)
 	s.cut = !x.Response.Body.Whole()
+	s.prompts = request.Prompts
 	s.collect()
 	s.count()
 	s.hidden = s.reasoning.Present() && s.reasoning.Value > 0 && len(s.events) > 0 && !s.has(wire.KindReasoning)
 	s.buffered = s.streamed && s.sent && isBuffered(s)
+	s.late = s.streamed && s.sent && !s.buffered && endsInBurst(s)
 	return s
 }
 
@@ -63,7 +69,7 @@ func (s *stream) collect() {
 			break
 		}
 		at := s.x.Timeline.Reads[e.Read].At - s.t0
-		s.events = append(s.events, tokenEvent{at: at, read: e.Read, kinds: e.Kinds, tokens: e.Tokens, running: e.Running})
+		s.events = append(s.events, tokenEvent{at: at, read: e.Read, size: e.End - e.Start, kinds: e.Kinds, tokens: e.Tokens, running: e.Running})
 		if e.Read != last {
 			last, inRead = e.Read, 0
 			s.reads++
