@@ -24,9 +24,14 @@ type answer struct {
 	where   string // where an error found now would be
 	framing Framing
 
+	anthropic anthropicCounts // of the Messages dialect
+	items     *items          // of the Responses dialect, nil for others
+
 	logprobs, tokenIDs int
 	queued             int  // events that told a place in the queue
 	nameless           bool // the last chunk has an empty model where others name it
+
+	vectors, vectorDims int // of the embeddings dialect
 
 	event eventFacts
 	quiet bool // an undispatched event is read: its generated content does not count
@@ -34,6 +39,7 @@ type answer struct {
 
 // eventFacts are what the event that is being read adds.
 type eventFacts struct {
+	name     []byte // event name of SSE
 	kinds    Kind
 	ids      int  // generated token ids
 	logprobs int  // log-probability entries
@@ -67,8 +73,9 @@ type choice struct {
 	ended                    bool // its terminal event came, with or without a reason
 	seen                     seen // of a dialect that repeats what it has said
 
-	lastText int  // where in text the last piece begins
-	atOnce   bool // that piece came in one chunk with the finish reason
+	lastText  int  // where in text the last piece begins
+	atOnce    bool // that piece came in one chunk with the finish reason
+	continued bool // the last tool call goes on in the next one (Gemini)
 }
 
 // choice gives the choice of an index, made when it is new.
@@ -95,6 +102,21 @@ func (a *answer) add(to *strings.Builder, kind Kind, b []byte) {
 	}
 	to.Write(b)
 	a.event.kinds |= kind
+}
+
+// addMedia notes generated sound or pictures, which no text holds.
+func (a *answer) addMedia(v *fastjson.Value) {
+	if len(text(v)) > 0 && !a.quiet {
+		a.event.kinds |= KindMedia
+	}
+}
+
+// typeOf is the type of an event whose value names it; where it does not, the name that SSE gave it.
+func (a *answer) typeOf(v *fastjson.Value) []byte {
+	if b := text(v.Get("type")); len(b) > 0 {
+		return b
+	}
+	return a.event.name
 }
 
 // identity keeps the first non-empty name.
@@ -153,6 +175,7 @@ func (a *answer) fill(t *Transcript) {
 	t.ID, t.Model, t.Fingerprint = a.id, a.model, a.fingerprint
 	t.LogprobEntries, t.TokenIDs = a.logprobs, a.tokenIDs
 	t.QueueEvents = a.queued
+	t.Vectors, t.VectorDims = a.vectors, a.vectorDims
 	t.Extras = maps.Clone(a.extras)
 	t.ExtrasOmitted = a.omitted
 	t.Timings = timingsOf(a.extras)
@@ -178,7 +201,7 @@ func (a *answer) norm(t *Transcript) string {
 	if t.FinishReason == nil {
 		return ""
 	}
-	return normalizeFinish(*t.FinishReason, len(t.Choice0().ToolCalls) > 0)
+	return normalizeFinish(*t.FinishReason, a.choice(0).tools.stopped())
 }
 
 func (c *choice) snapshot() Choice {

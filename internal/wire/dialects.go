@@ -15,6 +15,8 @@ type language struct {
 	framings []Framing
 	// own tells a value of this dialect on a path that others use for formats of their own; nil where nobody does
 	own func(v *fastjson.Value) bool
+	// closes says that no event of the dialect tells the end: an array of it is whole when it is closed
+	closes bool
 }
 
 // The dialects that are understood, one file each.
@@ -26,13 +28,15 @@ var (
 	sglang      = language{name: DialectSGLang, read: readSGLang, framings: []Framing{FramingSSE, FramingJSON, FramingJSONArray}, own: isSGLang}
 	tensorSharp = language{name: DialectTensorSharp, read: readTensorSharp, framings: []Framing{FramingSSE}, own: isTensorSharp}
 	lmStudio    = language{name: DialectLMStudio, read: readLMStudio, framings: []Framing{FramingSSE, FramingJSON}, own: isLMStudio}
+	responses   = language{name: DialectResponses, read: readResponses, framings: []Framing{FramingSSE, FramingJSON, FramingNDJSON, FramingJSONArray}, own: isResponses}
+	anthropic   = language{name: DialectAnthropic, read: readAnthropic, framings: []Framing{FramingSSE, FramingJSON, FramingNDJSON, FramingJSONArray}}
+	gemini      = language{name: DialectGemini, read: readGemini, framings: []Framing{FramingSSE, FramingJSON, FramingNDJSON, FramingJSONArray}}
+	embeddings  = language{name: DialectEmbeddings, read: readEmbeddings, framings: []Framing{FramingJSON, FramingJSONArray}, own: isEmbeddings, closes: true}
 )
 
 // routes is the one table from request paths to dialects: the end of a path, segment by segment, where * is any one
-// segment. Engines and gateways put prefixes before them. The first match counts; where two engines share a path, the
-// first whose dialect is spoken in the framing of the answer.
-//
-// Dialects to come have their place here: /v1/responses, /v1/messages, :streamGenerateContent (Gemini), /v1/embeddings.
+// segment, or any beginning of one before a colon. Engines and gateways put prefixes before them. The first match counts;
+// where two engines share a path, the first whose dialect is spoken in the framing of the answer.
 var routes = []struct {
 	suffix string
 	lang   *language
@@ -51,6 +55,17 @@ var routes = []struct {
 	{"generate", &sglang},
 	{"completion", &llamaCpp},
 	{"completions", &llamaCpp}, // the older name, which gateways use for the legacy completions
+	{"responses", &responses},
+	{"v1/messages", &anthropic},
+	{"anthropic/models/*:rawPredict", &anthropic}, // Vertex
+	{"anthropic/models/*:streamRawPredict", &anthropic},
+	{"*:streamGenerateContent", &gemini},
+	{"*:generateContent", &gemini},
+	{"embeddings", &embeddings},
+	{"embedding", &embeddings},      // llama.cpp
+	{"api/embed", &embeddings},      // Ollama
+	{"*:embedContent", &embeddings}, // Gemini
+	{"*:batchEmbedContents", &embeddings},
 }
 
 // DialectOf names the language spoken at a request target: a path, with or without query, scheme and host.
@@ -88,11 +103,7 @@ func languageOf(target string) *language {
 
 // languageIn is the first language of a request target that will do.
 func languageIn(target string, will func(*language) bool) *language {
-	path, _, _ := strings.Cut(target, "?")
-	if _, rest, ok := strings.Cut(path, "://"); ok {
-		path = rest
-	}
-	segments := strings.Split(strings.Trim(path, "/"), "/")
+	segments := segmentsOf(target)
 	for _, r := range routes {
 		if endsWith(segments, strings.Split(r.suffix, "/")) && will(r.lang) {
 			return r.lang
@@ -101,13 +112,28 @@ func languageIn(target string, will func(*language) bool) *language {
 	return nil
 }
 
+// segmentsOf cuts the path of a request target. A colon may be escaped: some clients do so before the method of Gemini.
+func segmentsOf(target string) []string {
+	path, _, _ := strings.Cut(target, "?")
+	if _, rest, ok := strings.Cut(path, "://"); ok {
+		path = rest
+	}
+	if strings.Contains(path, "%3") {
+		path = strings.NewReplacer("%3A", ":", "%3a", ":").Replace(path)
+	}
+	return strings.Split(strings.Trim(path, "/"), "/")
+}
+
 func endsWith(segments, suffix []string) bool {
 	off := len(segments) - len(suffix)
 	if off < 0 {
 		return false
 	}
 	for i, want := range suffix {
-		if want != "*" && segments[off+i] != want {
+		if method, ok := strings.CutPrefix(want, "*"); ok && strings.HasSuffix(segments[off+i], method) {
+			continue
+		}
+		if segments[off+i] != want {
 			return false
 		}
 	}

@@ -34,11 +34,29 @@ func TestDialectOf(t *testing.T) {
 		"/generate":                                              DialectSGLang,
 		"/v1/chat/completions/abc":                               DialectNone,
 		"/v1/chat/completionsx":                                  DialectNone,
-		"/v1/responses":                                          DialectNone,
-		"/api/v1/chat":                                           DialectLMStudio,
-		"/":                                                      DialectNone,
-		"":                                                       DialectNone,
-		"*":                                                      DialectNone,
+		"/v1/responses":                                          DialectResponses,
+		"/openai/responses?api-version=1":                        DialectResponses, // Azure
+		"/v1/responses/resp_1":                                   DialectNone,
+		"/v1/responses/resp_1/cancel":                            DialectNone,
+		"/v1/messages":                                           DialectAnthropic,
+		"/anthropic/v1/messages?beta=true":                       DialectAnthropic,
+		"/v1/messages/count_tokens":                              DialectNone,
+		"/v1/threads/t/messages":                                 DialectNone, // of the Assistants
+		"/v1/projects/p/locations/l/publishers/anthropic/models/claude:streamRawPredict": DialectAnthropic,
+		"/v1/projects/p/locations/l/publishers/anthropic/models/claude:rawPredict":       DialectAnthropic,
+		"/v1beta/models/gemini-3:streamGenerateContent?alt=sse":                          DialectGemini,
+		"/v1beta/models/gemini-3%3AgenerateContent":                                      DialectGemini,
+		"/v1beta/models/gemini-3:countTokens":                                            DialectNone,
+		"/v1beta/models/gemini-3:embedContent":                                           DialectEmbeddings,
+		"/v1beta/models/gemini-3":                                                        DialectNone,
+		"/v1/embeddings":                                                                 DialectEmbeddings,
+		"/embedding":                                                                     DialectEmbeddings, // llama.cpp
+		"/api/embed":                                                                     DialectEmbeddings, // Ollama
+		"/api/embeddings":                                                                DialectEmbeddings, // Ollama, the older one
+		"/api/v1/chat":                                                                   DialectLMStudio,
+		"/":                                                                              DialectNone,
+		"":                                                                               DialectNone,
+		"*":                                                                              DialectNone,
 	} {
 		if got := DialectOf(path); got != want {
 			t.Errorf("path %q has dialect %q, want %q", path, got, want)
@@ -49,6 +67,7 @@ func TestDialectOf(t *testing.T) {
 func TestDialectCanBePinned(t *testing.T) {
 	if d := cmp.Diff([]Dialect{
 		DialectChat, DialectCompletions, DialectOllama, DialectTensorSharp, DialectLMStudio, DialectSGLang, DialectLlamaCpp,
+		DialectResponses, DialectAnthropic, DialectGemini, DialectEmbeddings,
 	}, Dialects()); d != "" {
 		t.Errorf("dialects (-want +got):\n%s", d)
 	}

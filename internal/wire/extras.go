@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/valyala/fastjson"
 )
 
 // The bounds of what is kept beside the dialect: an answer has a handful of extra keys, and one that has thousands must
@@ -28,6 +30,16 @@ func (a *answer) keepExtras(data []byte, want func(key string) bool) {
 		}
 		a.extras[string(key)] = bytes.Clone(value)
 	})
+}
+
+// keepUnknown keeps the top-level fields that a dialect does not know, if an event has any.
+func (a *answer) keepUnknown(obj *fastjson.Object, data []byte, knows func(key string) bool) {
+	obj.Visit(func(key []byte, v *fastjson.Value) {
+		a.event.unknown = a.event.unknown || present(v) && !knows(string(key))
+	})
+	if a.event.unknown {
+		a.keepExtras(data, func(key string) bool { return !knows(key) })
+	}
 }
 
 // eachField calls visit for the fields of a JSON object with the raw text of key and value. It stops where the text is

@@ -187,7 +187,7 @@ func (p *Parser) isDone(data []byte) bool {
 // readValue lets the dialect read the payload of one event. What is not JSON is counted and skipped.
 func (p *Parser) readValue(name, data []byte) {
 	a := &p.answer
-	a.event = eventFacts{}
+	a.event = eventFacts{name: name}
 	a.where, a.framing = p.where(), p.framer.Framing()
 	named := string(name) == "error"
 	lang := p.language()
@@ -325,6 +325,9 @@ func (p *Parser) Snapshot() *Transcript {
 		t.Coding = p.coded.name
 	}
 	p.answer.fill(t)
+	if l := p.language(); l != nil && l.closes && t.Framing == FramingJSONArray && !p.tail.closed {
+		t.DialectEnd = false
+	}
 	if p.finished {
 		t.Terminator = p.terminator()
 		t.Suspect = p.suspect(t)

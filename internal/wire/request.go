@@ -14,16 +14,17 @@ func RequestOf(x *exchange.Exchange) RequestFacts {
 	if d == DialectNone {
 		d = DialectOf(x.Request.Target)
 	}
-	return readRequest(d, x.Request.Headers, x.Request.Body.Bytes())
+	return readRequest(d, x.Request.Target, x.Request.Headers, x.Request.Body.Bytes())
 }
 
 // ReadRequest takes the facts from a request body. Garbage gives the zero facts with N = 1; it never fails.
 func ReadRequest(path string, headers []exchange.Header, body []byte) RequestFacts {
-	return readRequest(DialectOf(path), headers, body)
+	return readRequest(DialectOf(path), path, headers, body)
 }
 
-func readRequest(dialect Dialect, headers []exchange.Header, body []byte) RequestFacts {
+func readRequest(dialect Dialect, target string, headers []exchange.Header, body []byte) RequestFacts {
 	r := requestReader{facts: RequestFacts{N: 1}}
+	r.path(dialect, target)
 	coding, _ := exchange.HeaderValue(headers, "Content-Encoding")
 	body, ok := decodeAll(coding, body)
 	if !ok || len(body) > maxValue || len(body) > maxUnchecked && !valid(body) {
@@ -36,7 +37,7 @@ func readRequest(dialect Dialect, headers []exchange.Header, body []byte) Reques
 		return r.facts
 	}
 	r.facts.JSON = true
-	r.facts.Stream = dialect == DialectOllama // streams unless told not to
+	r.facts.Stream = r.facts.Stream || dialect == DialectOllama // streams unless told not to
 	v.GetObject().Visit(r.field)
 	for _, l := range r.limits {
 		if l.ok {
@@ -53,11 +54,23 @@ type requestReader struct {
 	limits [len(limitKeys)]count
 }
 
+// path takes what the path tells where the dialect says it there: the model, and with Gemini whether to stream.
+func (r *requestReader) path(dialect Dialect, target string) {
+	model, method := methodInPath(target)
+	if method == "" || dialect != DialectGemini && dialect != DialectAnthropic && dialect != DialectEmbeddings {
+		return
+	}
+	r.facts.Model = model
+	r.facts.Stream = method == "streamGenerateContent" || method == "streamRawPredict"
+}
+
 // field reads one top-level field.
 func (r *requestReader) field(key []byte, v *fastjson.Value) {
 	switch k := string(key); k {
 	case "model":
-		r.facts.Model = string(text(v))
+		if b := text(v); len(b) > 0 {
+			r.facts.Model = string(b)
+		}
 	case "stream":
 		if present(v) {
 			r.facts.Stream = isTrue(v)
@@ -70,6 +83,12 @@ func (r *requestReader) field(key []byte, v *fastjson.Value) {
 		r.facts.Echo = isTrue(v)
 	case "stream_options":
 		r.facts.IncludeUsage = isTrue(v.Get("include_usage"))
+	case "generationConfig", "generation_config": // Gemini
+		r.generationConfig(v)
+	case "request": // of Google's Code Assist, which wraps it
+		r.generationConfig(v.Get("generationConfig"))
+	case "prompt", "text", "input_ids":
+		r.facts.Prompts = max(r.facts.Prompts, promptsIn(v))
 	case "options": // Ollama
 		r.limit("num_predict", v.Get("num_predict"))
 	case "sampling_params": // SGLang
@@ -79,6 +98,20 @@ func (r *requestReader) field(key []byte, v *fastjson.Value) {
 		}
 	default:
 		r.limit(k, v)
+	}
+}
+
+// generationConfig reads Gemini's options, which it takes in either spelling.
+func (r *requestReader) generationConfig(v *fastjson.Value) {
+	for _, key := range [...]string{"maxOutputTokens", "max_output_tokens"} {
+		if m := v.Get(key); present(m) {
+			r.limit("max_output_tokens", m)
+		}
+	}
+	for _, key := range [...]string{"candidateCount", "candidate_count"} {
+		if n := countOf(v.Get(key)); n.ok && n.n > 0 {
+			r.facts.N = n.n
+		}
 	}
 }
 
@@ -92,6 +125,15 @@ func (r *requestReader) limit(key string, v *fastjson.Value) {
 			r.limits[i] = countOf(v)
 		}
 	}
+}
+
+// promptsIn is the number of prompts in a list of texts or of token lists. A list of tokens is one prompt.
+func promptsIn(v *fastjson.Value) int64 {
+	list, _ := v.Array()
+	if len(list) == 0 || list[0].Type() == fastjson.TypeNumber {
+		return 0
+	}
+	return int64(len(list))
 }
 
 func isTrue(v *fastjson.Value) bool { return v != nil && v.Type() == fastjson.TypeTrue }

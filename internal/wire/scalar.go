@@ -67,6 +67,17 @@ func (c count) or(d count) count {
 	return d
 }
 
+// plus is the sum of c and d, where an absent d adds nothing. It does not overflow.
+func (c count) plus(d count) count {
+	if !d.ok {
+		return c
+	}
+	if d.n > math.MaxInt64-c.n {
+		return count{math.MaxInt64, c.ok}
+	}
+	return count{c.n + d.n, c.ok}
+}
+
 // ptr is nil for an absent count.
 func (c count) ptr() *int64 {
 	if !c.ok {

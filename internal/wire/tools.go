@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/valyala/fastjson"
@@ -12,6 +13,9 @@ type tool struct {
 	id, kind string
 	name     strings.Builder
 	args     strings.Builder
+
+	byEngine    bool // the engine runs it itself: the answer does not stop for it
+	provisional bool // the arguments are those the call was opened with, which fragments replace
 }
 
 // toolList are the calls of one choice.
@@ -29,6 +33,8 @@ type fragment struct {
 	id, kind []byte
 	name     []byte
 	args     *fastjson.Value // string, or an object that came whole
+
+	byEngine, provisional bool // see tool
 }
 
 // readToolCalls reads the tool_calls list of a delta or a message. With whole set every entry is a call of its own.
@@ -68,7 +74,11 @@ func (a *answer) addFragment(c *choice, f fragment) {
 	if a.quiet {
 		return
 	}
-	t := c.tools.find(f)
+	a.growTool(c, c.tools.find(f), f)
+}
+
+// growTool adds a fragment to the call it belongs to.
+func (a *answer) growTool(c *choice, t *tool, f fragment) {
 	grew := false
 	if t.id == "" && len(f.id) > 0 {
 		t.id, grew = string(f.id), true
@@ -80,6 +90,13 @@ func (a *answer) addFragment(c *choice, f fragment) {
 	if len(f.name) > 0 && t.name.String() != string(f.name) {
 		t.name.Write(f.name)
 		grew = true
+	}
+	t.byEngine = t.byEngine || f.byEngine
+	if f.provisional {
+		t.provisional = true
+	} else if t.provisional && len(text(f.args)) > 0 {
+		t.provisional = false
+		t.args.Reset()
 	}
 	if n := t.args.Len(); present(f.args) {
 		if f.args.Type() == fastjson.TypeString {
@@ -124,6 +141,11 @@ func (l *toolList) open(index int) *tool {
 	l.byIndex[index] = t
 	l.top = max(l.top, index+1)
 	return t
+}
+
+// stopped reports whether there is a call that the answer stopped for: one the client is to run.
+func (l *toolList) stopped() bool {
+	return slices.ContainsFunc(l.all, func(t *tool) bool { return !t.byEngine })
 }
 
 func (t *tool) snapshot() ToolCall {

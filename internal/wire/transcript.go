@@ -17,6 +17,10 @@ const (
 	DialectSGLang      Dialect = "sglang"      // /generate of SGLang
 	DialectTensorSharp Dialect = "tensorsharp" // /api/chat of TensorSharp's web page
 	DialectLMStudio    Dialect = "lmstudio"    // /api/v1/chat of LM Studio
+	DialectResponses   Dialect = "responses"   // /v1/responses of OpenAI
+	DialectAnthropic   Dialect = "anthropic"   // /v1/messages
+	DialectGemini      Dialect = "gemini"      // models/{model}:streamGenerateContent and :generateContent
+	DialectEmbeddings  Dialect = "embeddings"  // /v1/embeddings and what other engines have in its place
 )
 
 // Framing is how events are laid out in a body.
@@ -38,11 +42,12 @@ const (
 	KindText Kind = 1 << iota
 	KindReasoning
 	KindRefusal
-	KindTool // tool call id, name or argument text
+	KindTool  // tool call id, name or argument text
+	KindMedia // sound or pictures; they stand in no text of the Transcript
 )
 
 // KindAnswer are the kinds that are the answer itself, not thinking about it.
-const KindAnswer = KindText | KindRefusal | KindTool
+const KindAnswer = KindText | KindRefusal | KindTool | KindMedia
 
 // Phase is what an event says the engine was at before its first token.
 type Phase uint8
@@ -173,6 +178,8 @@ type Transcript struct {
 	ProgressEvents   int     // events that told how far the prompt is read
 	QueueEvents      int     // events that told a place in the engine's queue
 	AfterDone        int     // events after [DONE]: their usage, finish reason and error count, their content does not
+	Vectors          int     // embeddings in the answer
+	VectorDims       int     // numbers in each of them: the most, where they differ; 0 when that cannot be told
 	TruncatedTail    bool    // the body ended inside an event
 	UnterminatedLast bool    // the last block lacked its end but was whole JSON, and gave its usage, finish reason and error
 	Coding           string  // content coding that was undone to read the body; "" for none
@@ -226,6 +233,7 @@ type RequestFacts struct {
 	Stream       bool   // asked for; only a wish
 	MaxTokens    *int64 // output limit by whichever name the dialect gives it
 	N            int64  // choices asked for, 1 when not said
+	Prompts      int64  // prompts of a request with a list of them, 0 for one that is not a list
 	IncludeUsage bool   // stream_options.include_usage
 	Echo         bool   // the answer repeats the prompt
 }

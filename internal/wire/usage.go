@@ -17,6 +17,7 @@ type usageState struct {
 	events   int  // events that carried one
 	running  bool // the last one rode on a chunk with choices
 	finished int  // choices that were finished when the first one came
+	opening  bool // the last one came with the event that opens an answer, so it counts the prompt alone
 	content  bool // generated content was seen
 }
 
@@ -62,7 +63,7 @@ func (a *answer) takeUsage(u usageCounts, onChunk bool) {
 	}
 	a.usage.last = u
 	a.usage.events++
-	a.usage.running = onChunk
+	a.usage.running, a.usage.opening = onChunk, false
 	a.event.usage, a.event.hasUsage = u, true
 }
 
@@ -89,7 +90,7 @@ func (s *usageState) snapshot(a *answer, t *Timings) *Usage {
 		CacheCreation: s.last.creation.ptr(),
 		Reasoning:     s.last.reasoning.ptr(),
 		Events:        s.events,
-		Partial:       s.running && !a.ended && !a.allFinished(),
+		Partial:       s.opening || s.running && !a.ended && !a.allFinished(),
 		PerChoice:     s.perChoice(a, t),
 	}
 }

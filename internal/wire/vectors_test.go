@@ -13,34 +13,17 @@ import (
 	"github.com/benchproxy/benchproxy/internal/wire/wiretest"
 )
 
-// laterEndpoints are the endpoints whose dialects are not understood yet. Their vectors run through framing only.
-var laterEndpoints = []string{
-	"POST /v1/responses",
-	"POST /v1/messages",
-	"POST /v1/embeddings",
-	"POST /v1beta/models/{model}:streamGenerateContent?alt=sse",
-	"POST /v1beta/models/{model}:streamGenerateContent",
-}
-
 // TestVectors holds every written transcript against its expected values, whole, byte by byte and in random splits.
 func TestVectors(t *testing.T) {
-	understood, later := 0, 0
+	n := 0
 	for _, v := range wiretest.Vectors(t) {
-		isLater := slices.Contains(laterEndpoints, v.Endpoint)
-		name := v.Name()
-		check := checkVector
-		if isLater {
-			later++
-			name, check = "later/"+name, checkFraming
-		} else {
-			understood++
-		}
-		t.Run(name, func(t *testing.T) {
-			if got := DialectOf(v.Path()); (got == DialectNone) != isLater {
-				t.Fatalf("path %s has dialect %q", v.Path(), got)
+		n++
+		t.Run(v.Name(), func(t *testing.T) {
+			if DialectOf(v.Path()) == DialectNone {
+				t.Fatalf("path %s has no dialect", v.Path())
 			}
 			whole := parseIn(v, [][]byte{v.Body})
-			check(t, v, whole)
+			checkVector(t, v, whole)
 			for how, pieces := range splits(v.Body) {
 				got := parseIn(v, pieces)
 				if d := cmp.Diff(withoutReads(whole), withoutReads(got)); d != "" {
@@ -49,8 +32,8 @@ func TestVectors(t *testing.T) {
 			}
 		})
 	}
-	if understood == 0 || later == 0 {
-		t.Fatalf("found %d vectors of known dialects and %d of later ones", understood, later)
+	if n != 81 {
+		t.Fatalf("found %d vectors, want 81", n)
 	}
 }
 
@@ -88,18 +71,6 @@ func withoutReads(t *Transcript) *Transcript {
 		c.Events[i].Read = 0
 	}
 	return &c
-}
-
-// checkFraming checks what the framing alone can tell.
-func checkFraming(t *testing.T, v wiretest.Vector, tr *Transcript) {
-	got := wiretest.Expected{Events: len(tr.Events), Comments: tr.Comments, TruncatedTail: tr.TruncatedTail}
-	want := wiretest.Expected{Events: v.Expected.Events, Comments: v.Expected.Comments, TruncatedTail: v.Expected.TruncatedTail}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("framing (-want +got):\n%s", d)
-	}
-	if tr.Dialect != DialectNone || tr.ParseErrors != 0 {
-		t.Errorf("dialect %q, %d parse errors", tr.Dialect, tr.ParseErrors)
-	}
 }
 
 // beyondIndex is what a wire shows that its entry in the index leaves out.
@@ -161,6 +132,8 @@ func observed(tr *Transcript) wiretest.Expected {
 		TokenIDs:       tr.TokenIDs,
 		ProgressEvents: tr.ProgressEvents,
 		QueueEvents:    tr.QueueEvents,
+		Vectors:        tr.Vectors,
+		VectorDims:     tr.VectorDims,
 		Suspect:        string(tr.Suspect),
 	}
 	if tr.FinishNorm != "" {
