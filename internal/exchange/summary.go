@@ -132,6 +132,10 @@ type DetailBody struct {
 	Error         *AnswerError               `json:"error"`                    // the error the engine sent inside its answer
 	Timings       json.RawMessage            `json:"engine_timings,omitempty"` // normalized; the engine's own clock
 	Extras        map[string]json.RawMessage `json:"engine_extras,omitempty"`  // the engine's own fields, verbatim
+	EngineClock   []int64                    `json:"engine_clock,omitempty"`   // what the engine wrote on each event, ns since 1970 by its own clock, 0 for none
+	Phases        []PhaseSpan                `json:"phases,omitempty"`         // what the engine was at before the first token, where its events say so
+	PrefillCurve  []PrefillPoint             `json:"prefill_curve,omitempty"`  // how far the prompt was read when
+	Suspect       string                     `json:"suspect,omitempty"`        // a sign of an error that the answer does not call one
 	Request       HeadView                   `json:"request"`
 	Response      HeadView                   `json:"response"`
 	Timeline      TimelineView               `json:"timeline"`
@@ -171,6 +175,23 @@ type AnswerError struct {
 	Type    string `json:"type,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Where   string `json:"where"`
+}
+
+// PhaseSpan is a time in which the events of an answer named one phase.
+type PhaseSpan struct {
+	Phase   string  `json:"phase"`    // queue, load, prompt
+	FirstMS float64 `json:"first_ms"` // first event of it, from t0
+	LastMS  float64 `json:"last_ms"`  // last event of it, from t0: the phase lasted at least until then
+	Events  int     `json:"events"`
+}
+
+// PrefillPoint is how much of the prompt was read at a moment.
+type PrefillPoint struct {
+	Tokens    float64  `json:"tokens"`              // prompt tokens, cached ones included
+	Cached    *int64   `json:"cached,omitempty"`    // of them from a cache, where the engine says
+	MS        float64  `json:"ms"`                  // the event that tells it, from t0
+	EngineMS  *float64 `json:"engine_ms,omitempty"` // time spent so far, by the engine's own clock
+	Estimated bool     `json:"estimated,omitempty"` // tokens are a share of the prompt that the engine tells, not a count
 }
 
 // HeadView is a message without its body.

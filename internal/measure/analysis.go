@@ -20,6 +20,8 @@ type Analysis struct {
 	Cause      *exchange.Cause // nil when complete
 	Figures    exchange.Figures
 	Flags      []string // sorted, each once; never nil
+	Phases     []exchange.PhaseSpan
+	Curve      []exchange.PrefillPoint // how far the prompt was read when
 }
 
 // Flagged reports whether the analysis carries the flag.
@@ -43,6 +45,7 @@ func Derive(x *exchange.Exchange, t *wire.Transcript, request wire.RequestFacts)
 	a.Cause = cause(x, t, a.Outcome)
 	s := newStream(x, t, request)
 	a.latency(s)
+	a.phases(s)
 	a.tokens(s)
 	a.rates(s)
 	a.peak(s)
@@ -84,6 +87,8 @@ func (a *Analysis) remarks(s *stream) {
 	a.flag(FlagEcho, a.Request.Echo)
 	a.flag(FlagShortAnswer, a.Outcome == exchange.OutcomeComplete && shortAnswer(s.completion, a.Request))
 	a.flag(FlagUnterminatedLast, t.UnterminatedLast)
+	a.flag(string(t.Suspect), t.Suspect != "" && hasDialect(x, t))
+	a.flag(FlagEventsAfterDone, t.AfterDone > 0)
 	a.flag(FlagTruncatedTail, t.TruncatedTail)
 	a.flag(FlagContentCoded, t.Coding != "")
 	a.flag(FlagCodingError, t.CodingError != "")

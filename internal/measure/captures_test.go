@@ -88,7 +88,7 @@ func TestCapturesAgreeWithTheEngine(t *testing.T) {
 		if math.Abs(diff.Value) > bound {
 			t.Errorf("%s: ours %v, the engine's %v: %.1f %% apart", c.ID(), a.Figures[DecodeTPS].Value, a.Figures[EngineDecodeTPS].Value, 100*diff.Value)
 		}
-		if a.Flagged(FlagDecodeDiffers) != (math.Abs(diff.Value) > 0.05) {
+		if a.Flagged(FlagDecodeDiffers) != (math.Abs(diff.Value) > 0.05 && a.Figures[CompletionTokens].Value >= minCompared) {
 			t.Errorf("%s: difference %v, flags %q", c.ID(), diff.Value, a.Flags)
 		}
 	}

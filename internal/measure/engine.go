@@ -9,46 +9,92 @@ import (
 // differsFrom is the share by which our rate and the engine's may part before the exchange is flagged.
 const differsFrom = 0.05
 
+// minCompared is the number of tokens a rate must rest on before its difference is flagged: below, the rounding of the
+// engine's times, one late stamp and the token that one side counts and the other does not are worth more than 5 %.
+const minCompared = 20
+
 // engine derives what the engine says about itself, and how far our clock agrees.
 func (a *Analysis) engine(s *stream) {
-	prefill, decode, ttft := s.engineFigures()
+	prefill, decode := s.enginePrefill(), s.engineDecode()
 	a.set(EnginePrefillTPS, prefill)
+	a.set(EnginePrefillMaxTPS, s.enginePrefillMax())
 	a.set(EngineDecodeTPS, decode)
-	a.set(EngineTTFTMS, ttft)
-	ours := a.Figures[PrefillUncachedTPS] // an engine's prefill rate covers what it had to read
+	a.set(EngineTTFTMS, s.engineTTFT())
+	ours, prompt := a.Figures[PrefillUncachedTPS], s.prompt.Value-s.cached.Value // an engine's prefill rate covers what it had to read
 	if !ours.Present() {
-		ours = a.Figures[PrefillTPS]
+		ours, prompt = a.Figures[PrefillTPS], s.prompt.Value
 	}
 	a.set(PrefillEngineDiff, difference(ours, prefill))
 	a.set(DecodeEngineDiff, difference(a.Figures[DecodeTPS], decode))
-	a.flag(FlagPrefillDiffers, parted(a.Figures[PrefillEngineDiff]))
-	a.flag(FlagDecodeDiffers, parted(a.Figures[DecodeEngineDiff]))
+	a.flag(FlagPrefillDiffers, parted(a.Figures[PrefillEngineDiff], prompt))
+	a.flag(FlagDecodeDiffers, parted(a.Figures[DecodeEngineDiff], s.completion.Value))
 }
 
-// engineFigures are the engine's own rates: as it states them, else its count over its duration.
-func (s *stream) engineFigures() (prefill, decode, ttft exchange.Figure) {
-	missing := ReasonNotReported
+// silent is a figure of the engine that it does not report.
+func (s *stream) silent(unit string) exchange.Figure {
 	if !s.dialect {
-		missing = ReasonNoDialect
+		return exchange.Absent(unit, ReasonNoDialect)
 	}
-	prefill, decode, ttft = exchange.Absent(unitTPS, missing), exchange.Absent(unitTPS, missing), exchange.Absent(unitMS, missing)
+	return exchange.Absent(unit, ReasonNotReported)
+}
+
+// enginePrefill is the engine's prefill rate as it states it, else the tokens it read over the time it took. Some count
+// cached tokens among them, or give a time without a count: then the cached part has to be known.
+func (s *stream) enginePrefill() exchange.Figure {
 	t := s.t.Timings
 	if t == nil {
-		return prefill, decode, ttft
+		return s.silent(unitTPS)
 	}
-	if v, ok := engineRate(t.PrefillTPS, t.PrefillN, t.PrefillMS); ok {
-		prefill = reported(v, unitTPS)
+	n := t.PrefillN
+	if n == nil || t.PrefillCounts {
+		n = s.uncached()
 	}
-	switch v, ok := engineRate(t.DecodeTPS, t.DecodeN, t.DecodeMS); {
-	case t.DecodeN != nil && *t.DecodeN < 2: // llama.cpp calls one token a million a second
-		decode = exchange.Absent(unitTPS, ReasonTooFewTokens)
-	case ok:
-		decode = reported(v, unitTPS)
+	if v, ok := engineRate(t.PrefillTPS, n, t.PrefillMS); ok {
+		return reported(v, unitTPS)
 	}
-	if t.TTFTMS != nil && usable(*t.TTFTMS) {
-		ttft = reported(*t.TTFTMS, unitMS)
+	if n == nil && t.PrefillMS != nil && usable(*t.PrefillMS) && s.prompt.Present() {
+		return exchange.Absent(unitTPS, ReasonCachedUnknown)
 	}
-	return prefill, decode, ttft
+	return s.silent(unitTPS)
+}
+
+// uncached is the number of prompt tokens that did not come from a cache, nil when the engine does not say.
+func (s *stream) uncached() *int64 {
+	if !s.prompt.Present() || !s.cached.Present() {
+		return nil
+	}
+	n := int64(s.prompt.Value - s.cached.Value)
+	return &n
+}
+
+// enginePrefillMax is an upper bound where the rate itself cannot be known.
+func (s *stream) enginePrefillMax() exchange.Figure {
+	t := s.t.Timings
+	if t == nil || !s.prompt.Present() || s.prompt.Value <= 0 || t.PrefillMS == nil || !usable(*t.PrefillMS) {
+		return s.silent(unitTPS)
+	}
+	return reported(s.prompt.Value / *t.PrefillMS * 1000, unitTPS)
+}
+
+func (s *stream) engineDecode() exchange.Figure {
+	t := s.t.Timings
+	if t == nil {
+		return s.silent(unitTPS)
+	}
+	if t.DecodeN != nil && *t.DecodeN < 2 { // llama.cpp calls one token a million a second
+		return exchange.Absent(unitTPS, ReasonTooFewTokens)
+	}
+	if v, ok := engineRate(t.DecodeTPS, t.DecodeN, t.DecodeMS); ok {
+		return reported(v, unitTPS)
+	}
+	return s.silent(unitTPS)
+}
+
+func (s *stream) engineTTFT() exchange.Figure {
+	if t := s.t.Timings; t != nil && t.TTFTMS != nil && usable(*t.TTFTMS) {
+		return reported(*t.TTFTMS, unitMS)
+	}
+	return s.silent(unitMS)
 }
 
 func engineRate(stated *float64, n *int64, ms *float64) (v float64, ok bool) {
@@ -73,4 +119,7 @@ func difference(ours, engine exchange.Figure) exchange.Figure {
 	return f
 }
 
-func parted(diff exchange.Figure) bool { return diff.Present() && math.Abs(diff.Value) > differsFrom }
+// parted reports whether a difference of rates over so many tokens is worth a flag.
+func parted(diff exchange.Figure, tokens float64) bool {
+	return diff.Present() && tokens >= minCompared && math.Abs(diff.Value) > differsFrom
+}

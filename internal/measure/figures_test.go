@@ -259,8 +259,8 @@ func TestShortAnswer(t *testing.T) {
 }
 
 func TestEngineFiguresAndTheirDifference(t *testing.T) {
-	s := newScript().texts(100, 20, 6).usage(1000, 6)
-	s.t.Timings = &wire.Timings{PrefillN: ref(int64(1000)), PrefillMS: ref(96.0), DecodeTPS: ref(52.0), DecodeN: ref(int64(6)), DecodeMS: ref(1.0), TTFTMS: ref(97.0)}
+	s := newScript().texts(100, 20, 21).usage(1000, 21)
+	s.t.Timings = &wire.Timings{PrefillN: ref(int64(1000)), PrefillMS: ref(96.0), DecodeTPS: ref(52.0), DecodeN: ref(int64(21)), DecodeMS: ref(1.0), TTFTMS: ref(97.0)}
 	a := s.derive()
 	wantValue(t, a, EnginePrefillTPS, 1000/0.096, rptd)
 	wantValue(t, a, EngineDecodeTPS, 52, rptd) // stated goes before derived

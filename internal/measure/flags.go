@@ -12,8 +12,13 @@ const (
 	FlagPerChoiceUsage    = "per_choice_usage"        // usage covers one choice of several
 	FlagEcho              = "echo"                    // the answer repeats the prompt
 	FlagMergedReads       = "merged_reads"            // some reads brought more than one token event: these share a stamp
-	FlagPrefillDiffers    = "engine_prefill_differs"  // our prefill rate and the engine's part by more than 5 %
-	FlagDecodeDiffers     = "engine_decode_differs"   // our decode rate and the engine's part by more than 5 %
+	FlagPrefillDiffers    = "engine_prefill_differs"  // our prefill rate and the engine's part by more than 5 %, over 20 tokens or more
+	FlagDecodeDiffers     = "engine_decode_differs"   // our decode rate and the engine's part by more than 5 %, over 20 tokens or more
+	FlagErrorAsContent    = "error_as_content"        // the generated text is an error message: no sample of a run
+	FlagSwallowedError    = "swallowed_error"         // the stream ended as Ollama's does when it drops an error
+	FlagNoAPIAnswer       = "no_api_answer"           // a 2xx answer that is no API answer, such as a web page
+	FlagEventsAfterDone   = "events_after_done"       // events came after [DONE]; their content is not part of the answer
+	FlagDraftCounters     = "draft_counters"          // draft figures rest on counters of the whole engine, while nothing else ran
 	FlagUnterminatedLast  = "unterminated_last_event" // the last event lacked its end
 	FlagTruncatedTail     = "truncated_tail"          // the body ended inside an event
 	FlagUncleanEnd        = "unclean_end"             // the dialect's end came, but the transport did not end properly

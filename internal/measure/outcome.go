@@ -82,8 +82,16 @@ func cause(x *exchange.Exchange, t *wire.Transcript, o exchange.Outcome) *exchan
 	case x.Cause != nil:
 		c := *x.Cause
 		return &c
+	case suspicions[t.Suspect] != "":
+		return &exchange.Cause{Side: exchange.SideEngine, Code: string(t.Suspect), Text: suspicions[t.Suspect]}
 	}
 	return defaultCause(x.End)
+}
+
+// suspicions say what the proxy cannot have seen: why an answer that ended properly is not complete.
+var suspicions = map[wire.Suspect]string{
+	wire.SuspectSwallowed: "the stream ended without a finish reason behind an empty chunk that names no model, as Ollama's does when an error is lost",
+	wire.SuspectNoAPI:     "a success status with a body that is neither JSON nor an event stream, such as a web page",
 }
 
 // finishError is the normalized finish reason of an answer that the engine gave up (error, abort, failed ...). Some

@@ -30,6 +30,8 @@ func (s *stream) prefillBlocked(ttft exchange.Figure) exchange.Reason {
 		return ttft.Reason
 	case !s.prompt.Present():
 		return s.prompt.Reason
+	case s.hidden: // the tokens that were not shown were decoded before the first that was
+		return ReasonHiddenReasoning
 	case ttft.Value <= 0:
 		return ReasonZeroWindow
 	}

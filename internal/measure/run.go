@@ -11,6 +11,7 @@ import (
 const (
 	ExcludedFailed    exchange.Reason = "failed"           // the exchange did not end complete
 	ExcludedShort     exchange.Reason = "short_answer"     // below half of max_tokens: no sample of a decode rate
+	ExcludedSuspect   exchange.Reason = "error_as_content" // the answer is an error message that the wire does not call one
 	ExcludedEstimated exchange.Reason = "tokens_estimated" // built on counted events, while other rows have real counts
 )
 
@@ -40,6 +41,7 @@ var runMetrics = [...]struct {
 	decode bool
 }{
 	{TTFTMS, false}, {AnswerTTFTMS, false}, {PrefillTPS, false}, {PrefillUncachedTPS, false},
+	{QueueMS, false}, {LoadMS, false}, {ThinkMS, false},
 	{DecodeTPS, true}, {DecodeFirstEventTPS, true}, {TPOTMS, true}, {WallTPS, true}, {TotalWallMS, false},
 	{EnginePrefillTPS, false}, {EngineDecodeTPS, true},
 	{AddedP50US, false}, {AddedP99US, false}, {WriteStallMS, false}, {ProxyQueueMS, false},
@@ -157,6 +159,8 @@ func sample(r *exchange.Summary, name string, decode bool) (f exchange.Figure, w
 	switch {
 	case r.Outcome != exchange.OutcomeComplete:
 		return f, ExcludedFailed
+	case slices.Contains(r.Flags, FlagErrorAsContent):
+		return f, ExcludedSuspect
 	case !f.Present() && f.Reason == "": // a row of an older version that did not know the metric
 		return f, ReasonNotReported
 	case !f.Present():

@@ -11,6 +11,8 @@ type stream struct {
 	t    *wire.Transcript
 	echo bool // the answer repeats the prompt
 
+	prompts int64 // prompts of a request with a list of them
+
 	t0       int64 // ns since the origin; 0 when the request was not sent
 	sent     bool
 	dialect  bool // the exchange speaks a dialect we read
@@ -43,6 +45,7 @@ func newStream(x *exchange.Exchange, t *wire.Transcript, request wire.RequestFac
 	s.t0, s.sent = x.Timeline.SendStart.NS()
 	s.streamed = streamed(t)
 	s.cut = !x.Response.Body.Whole()
+	s.prompts = request.Prompts
 	s.collect()
 	s.count()
 	s.hidden = s.reasoning.Present() && s.reasoning.Value > 0 && len(s.events) > 0 && !s.has(wire.KindReasoning)

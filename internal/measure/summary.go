@@ -58,8 +58,10 @@ func dialectOf(x *exchange.Exchange, t *wire.Transcript) string {
 // streamed reports whether the answer came event by event.
 func streamed(t *wire.Transcript) bool {
 	switch t.Framing {
-	case wire.FramingSSE, wire.FramingNDJSON, wire.FramingJSONArray:
+	case wire.FramingSSE, wire.FramingNDJSON:
 		return true
+	case wire.FramingJSONArray: // these two send one element a prompt or choice, all at the end
+		return t.Dialect != wire.DialectLlamaCpp && t.Dialect != wire.DialectSGLang
 	}
 	return false
 }

@@ -1,6 +1,10 @@
 package measure
 
-import "github.com/benchproxy/benchproxy/internal/exchange"
+import (
+	"unicode/utf8"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
 
 // tokens publishes the counts.
 func (a *Analysis) tokens(s *stream) {
@@ -8,7 +12,25 @@ func (a *Analysis) tokens(s *stream) {
 	a.set(CompletionTokens, s.completion)
 	a.set(CachedTokens, s.cached)
 	a.set(ReasoningTokens, s.reasoning)
+	a.set(ReasoningChars, s.reasoningChars())
 	a.set(TokenEvents, s.tokenEvents())
+}
+
+// reasoningChars is the length of the reasoning that came, whether or not the engine counts its tokens.
+func (s *stream) reasoningChars() exchange.Figure {
+	switch {
+	case !s.dialect:
+		return exchange.Absent(unitChars, ReasonNoDialect)
+	case s.x.Response.Status == 0:
+		return exchange.Absent(unitChars, ReasonNoResponse)
+	case s.cut:
+		return exchange.Absent(unitChars, ReasonRecordTruncated)
+	}
+	n := 0
+	for i := range s.t.Choices {
+		n += utf8.RuneCountInString(s.t.Choices[i].Reasoning)
+	}
+	return measured(float64(n), unitChars)
 }
 
 func (s *stream) tokenEvents() exchange.Figure {
@@ -47,6 +69,9 @@ func (s *stream) count() {
 		if u.PerChoice {
 			s.completion = exchange.Absent(unitTokens, ReasonPerChoice)
 			s.reasoning = s.completion
+			if s.prompts > 1 { // the prompt is that of one choice as well
+				s.prompt, s.cached = s.completion, s.completion
+			}
 			return
 		}
 	}
