@@ -34,14 +34,15 @@ func ProbeCapabilities(ctx context.Context, model string, send Send) (Capabiliti
 	var c Capabilities
 	for _, probe := range []struct {
 		into  *Capability
+		words []string // one of them stands in a refusal of this capability
 		body  map[string]any
 		judge func(chatAnswer) Capability
 	}{
-		{&c.Tools, toolRequest("Use the tool: what is the weather in Paris?", "auto", false), judgeCall},
-		{&c.ToolChoice, toolRequest("Say hello. Do not look up anything.", "required", false), judgeForced},
-		{&c.Parallel, toolRequest("Use the tool for both: what is the weather in Paris, and in Rome?", "auto", true), judgeParallel},
-		{&c.JSONSchema, formatRequest(schemaFormat), judgeSchema},
-		{&c.JSONObject, formatRequest(map[string]any{"type": "json_object"}), judgeObject},
+		{&c.Tools, []string{"tool"}, toolRequest("Use the tool: what is the weather in Paris?", "auto"), judgeCall},
+		{&c.ToolChoice, []string{"tool"}, toolRequest("Say hello. Do not look up anything.", "required"), judgeForced},
+		{&c.Parallel, []string{"tool", "parallel"}, parallelRequest(), judgeParallel},
+		{&c.JSONSchema, formatWords, formatRequest(schemaFormat), judgeSchema},
+		{&c.JSONObject, formatWords, formatRequest(map[string]any{"type": "json_object"}), judgeObject},
 	} {
 		probe.body["model"], probe.body["temperature"], probe.body["max_tokens"] = model, 0, 512
 		body, err := json.Marshal(probe.body)
@@ -52,15 +53,23 @@ func ProbeCapabilities(ctx context.Context, model string, send Send) (Capabiliti
 		if err != nil {
 			return c, fmt.Errorf("probe capabilities: %w", err)
 		}
-		*probe.into = judge(status, answer, probe.judge)
+		*probe.into = judge(status, answer, probe.words, probe.judge)
 	}
 	return c, nil
 }
 
-func toolRequest(prompt, choice string, parallel bool) map[string]any {
+var formatWords = []string{"response_format", "json_schema", "json_object", "schema", "grammar", "structured"}
+
+func parallelRequest() map[string]any {
+	body := toolRequest("Use the tool for both: what is the weather in Paris, and in Rome?", "auto")
+	body["parallel_tool_calls"] = true
+	return body
+}
+
+func toolRequest(prompt, choice string) map[string]any {
 	return map[string]any{
 		"messages":    []any{map[string]any{"role": "user", "content": prompt}},
-		"tool_choice": choice, "parallel_tool_calls": parallel,
+		"tool_choice": choice,
 		"tools": []any{map[string]any{"type": "function", "function": map[string]any{
 			"name": "get_weather", "description": "The weather of a city.",
 			"parameters": map[string]any{"type": "object", "required": []string{"city"}, "additionalProperties": false,
@@ -110,15 +119,18 @@ func open(format string, args ...any) Capability {
 	return Capability{nil, fmt.Sprintf(format, args...)}
 }
 
-// judge settles what the status alone tells: a request that is refused as such is not supported, an engine in trouble says
-// nothing.
-func judge(status int, body []byte, of func(chatAnswer) Capability) Capability {
-	switch status {
-	case http.StatusOK:
-	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented:
-		return no("refused with status %d: %s", status, clip(strings.Join(strings.Fields(string(body)), " ")))
-	default:
-		return open("status %d", status)
+// judge settles what the status alone tells. A refusal counts only when its text is about the capability: the request may
+// have been refused for anything else.
+func judge(status int, body []byte, words []string, of func(chatAnswer) Capability) Capability {
+	if status != http.StatusOK {
+		said := strings.Join(strings.Fields(string(body)), " ")
+		refused := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == http.StatusNotImplemented
+		for _, w := range words {
+			if refused && strings.Contains(strings.ToLower(said), w) {
+				return no("refused with status %d: %s", status, clip(said))
+			}
+		}
+		return open("status %d: %s", status, clip(said))
 	}
 	var a chatAnswer
 	if err := json.Unmarshal(body, &a); err != nil || a.Error != nil || len(a.Choices) == 0 {
