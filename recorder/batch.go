@@ -2,7 +2,6 @@ package recorder
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -63,9 +62,9 @@ func (w *Writer) commit(batch []*record) {
 	if len(batch) == 0 {
 		return
 	}
-	next := w.counted(batch)
 	w.store.known.add(batch)
-	if err := w.write(batch, next); err != nil {
+	next, err := w.write(batch)
+	if err != nil {
 		w.known.doubt()
 		w.store.o.log().Error("commit records", "run", w.run.ID, "records", len(batch), "err", err)
 		w.setDegraded(string(DropStoreError))
@@ -87,7 +86,7 @@ func (w *Writer) dropDuplicates(batch []*record) []*record {
 	seen := make(map[exchange.ID]bool, len(batch))
 	kept := batch[:0]
 	for _, r := range batch {
-		if seen[r.loc.id] || w.store.known.mayHave(r.loc.id) && w.store.has(indexKey(r.loc.id)) {
+		if seen[r.loc.id] || w.store.known.mayHave(r.loc.id) && w.store.hasRecord(r.loc.id) {
 			w.drop(r.loc.id, r.cost, DropDuplicate)
 			continue
 		}
@@ -97,14 +96,13 @@ func (w *Writer) dropDuplicates(batch []*record) []*record {
 	return kept
 }
 
-// counted is the run as it will be with the batch committed.
-func (w *Writer) counted(batch []*record) RunSize {
+// counted is the run as it will be with the batch committed, which adds so many bytes.
+func (w *Writer) counted(batch []*record, added int64) RunSize {
 	w.mu.Lock()
-	next := RunSize{Run: cloneRun(w.run), Bytes: w.bytes}
+	next := RunSize{Run: cloneRun(w.run), Bytes: w.bytes + added}
 	w.mu.Unlock()
 	for _, r := range batch {
 		countStored(&next.Counts, &r.summary)
-		next.Bytes += r.size()
 	}
 	return next
 }
@@ -141,51 +139,94 @@ func (w *Writer) acknowledge(batch []*record, next RunSize) {
 	}
 }
 
-// write commits the blobs of a batch, then in one transaction all that makes its records exist. In between, the
-// pending key says what a killed process left unfinished.
-func (w *Writer) write(batch []*record, run RunSize) error {
+// write commits a batch and gives the run with it: first the blobs, when there are any, then in one transaction all
+// that makes its records exist. In between, the pending key says what a killed process left unfinished.
+func (w *Writer) write(batch []*record) (next RunSize, err error) {
+	blocks := w.builder.build(batch)
 	todo, blobs := w.newBlobs(batch)
-	if err := w.writeBlobs(todo, blobs); err != nil {
-		return fmt.Errorf("write blobs: %w", err)
+	if len(blobs) > 0 {
+		if err := w.writeBlobs(todo, blobs); err != nil {
+			return next, fmt.Errorf("write blobs: %w", err)
+		}
 	}
-	runValue, err := json.Marshal(run)
+	next = w.counted(batch, addedBytes(blocks, blobs))
+	runValue, err := json.Marshal(next)
 	if err != nil {
-		return fmt.Errorf("code run: %w", err)
+		return next, fmt.Errorf("code run: %w", err)
 	}
 	if err := w.store.update(func(txn *badger.Txn) error {
-		for _, r := range batch {
-			if err := errors.Join(
-				txn.Set(recordKey(r.loc), r.manifest),
-				txn.Set(summaryKey(r.loc), r.row),
-				txn.Set(takeKey(r.summary.Key, r.loc), r.canonical[:]),
-				txn.Set(indexKey(r.loc.id), indexValue(r.loc)),
-			); err != nil {
+		for i := range blocks {
+			if err := w.setBlock(txn, &blocks[i]); err != nil {
 				return err
 			}
 		}
-		return errors.Join(txn.Set(runKey(w.run.ID), runValue), txn.Delete(pendingKey(w.run.ID)))
+		if len(blobs) > 0 {
+			if err := txn.Delete(pendingKey(w.run.ID)); err != nil {
+				return err
+			}
+		}
+		return txn.Set(runKey(w.run.ID), runValue)
 	}); err != nil {
-		return fmt.Errorf("write index: %w", err)
+		return next, fmt.Errorf("write blocks: %w", err)
 	}
 	w.known.add(blobs)
+	w.bodies.add(w.builder.fresh)
+	return next, nil
+}
+
+// setBlock writes a block and what leads to its records: the index pages and the takes.
+func (w *Writer) setBlock(txn *badger.Txn, b *builtBlock) error {
+	if err := txn.Set(blockKey(w.run.ID, b.id), b.value); err != nil {
+		return err
+	}
+	for _, p := range pagesOf(b.records) {
+		if err := txn.Set(pageKey(p.bucket, w.run.ID, b.id), p.value); err != nil {
+			return err
+		}
+	}
+	for _, r := range b.records {
+		if err := txn.Set(takeKey(r.summary.Key, r.loc), r.canonical[:]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// newBlobs are the blobs of a batch that the store does not have, each once, and the pending key that names them.
+// addedBytes is what a batch adds to the store.
+func addedBytes(blocks []builtBlock, blobs []blob) (n int64) {
+	for i := range blocks {
+		n += int64(len(blocks[i].value))
+	}
+	for _, b := range blobs {
+		n += b.bytes()
+	}
+	return n
+}
+
+// newBlobs are the blobs of a batch that the store does not have, each once, and the pending key that names them. The
+// blocks are made already: a small body that none of them took is a blob.
 func (w *Writer) newBlobs(batch []*record) (pending, []blob) {
-	todo := make(pending, 0, len(batch))
+	var todo pending
 	seen := map[digest]bool{}
 	var blobs []blob
 	for _, r := range batch {
 		p := pendingRecord{ID: r.loc.id}
-		for _, b := range r.blobs {
+		add := func(b blob) {
 			// It may have been committed since the worker looked; then it must not be named as the batch's own.
 			if len(b.chunks) == 0 || seen[b.sum] || w.hasBlob(b.sum, len(b.chunks)) {
-				continue
+				return
 			}
 			seen[b.sum] = true
 			p.Blobs = append(p.Blobs, b.sum)
 			blobs = append(blobs, b)
+		}
+		for _, b := range r.blobs {
+			add(b)
+		}
+		for i := range r.bodies {
+			if q := &r.bodies[i]; q.small && q.place.n == 0 {
+				add(blob{sum: q.sum, chunks: [][]byte{q.appendTo(nil)}})
+			}
 		}
 		todo = append(todo, p)
 	}

@@ -45,13 +45,24 @@ type checker struct {
 	report CheckReport
 	counts map[exchange.ID]exchange.RunCounts // by run, as found
 	used   map[string]bool                    // blobs that records use, by key prefix
+	bodies map[string]bodyPlace               // bodies in blocks that records use, by the key prefix that a blob would have
+	found  map[exchange.ID]foundRecord        // records that an index page leads to
 }
 
-// Check reads everything and holds that it fits: every index entry leads to a record, row and take of the same
-// request; every blob has its digest; reads sum up to the body and stamps are in order; runs have the counts they
-// state. The error says that the check could not be made; what it found is in the report.
+// foundRecord is where an index page led to, and the seq found there.
+type foundRecord struct {
+	place
+	seq uint64
+}
+
+// Check reads everything and holds that it fits: every index page leads to records, rows and takes of the same
+// requests; every body has its digest and is stored once; reads sum up to the body and stamps are in order; runs have
+// the counts they state. The error says that the check could not be made; what it found is in the report.
 func (s *Store) Check(ctx context.Context) (CheckReport, error) {
-	c := &checker{s: s, ctx: ctx, report: CheckReport{Schema: 1, Problems: []Problem{}}, counts: map[exchange.ID]exchange.RunCounts{}, used: map[string]bool{}}
+	c := &checker{
+		s: s, ctx: ctx, report: CheckReport{Schema: 1, Problems: []Problem{}}, counts: map[exchange.ID]exchange.RunCounts{},
+		used: map[string]bool{}, bodies: map[string]bodyPlace{}, found: map[exchange.ID]foundRecord{},
+	}
 	for _, pass := range []func(*badger.Txn) error{c.records, c.strays, c.blobs, c.runs} {
 		if err := s.view(pass); err != nil {
 			return c.report, &exchange.Error{Op: "check store", Object: s.dir, Side: exchange.SideStore, Cause: err}
@@ -69,60 +80,91 @@ func (c *checker) problem(object, format string, args ...any) {
 	}
 }
 
-// records follows every index entry.
+// records follows every index page.
 func (c *checker) records(txn *badger.Txn) error {
 	return eachKey(txn, []byte(indexPrefix), func(item *badger.Item) error {
-		if err := c.ctx.Err(); err != nil {
-			return err
+		key := fmt.Sprintf("%q", item.Key())
+		bucket, run, id, err := parsePageKey(item.Key())
+		if err != nil {
+			c.problem(key, "%v", err)
+			return c.ctx.Err()
 		}
-		c.report.Exchanges++
-		id := exchange.ID(item.Key()[len(indexPrefix):])
 		v, err := item.ValueCopy(nil)
 		if err != nil {
-			c.problem(string(id), "read index entry: %v", err)
-			return nil
+			c.problem(key, "read index page: %v", err)
+			return c.ctx.Err()
 		}
-		loc, err := parseIndex(id, v)
-		if err != nil {
-			c.problem(string(id), "%v", err)
-			return nil
+		if err := readBlock(txn, run, id, func(b *block) error {
+			return eachInPage(bucket, v, func(x exchange.ID, slot int) error {
+				c.report.Exchanges++
+				c.record(txn, b, x, place{run: run, in: id, slot: slot})
+				return nil
+			})
+		}); err != nil {
+			c.problem(key, "%v", err)
 		}
-		c.record(txn, loc)
-		return nil
+		return c.ctx.Err()
 	})
 }
 
-// record holds one record together: manifest, blobs, row and take.
-func (c *checker) record(txn *badger.Txn, loc location) {
-	id := string(loc.id)
-	m, err := c.s.readManifest(txn, loc)
+// record holds one record together: manifest, bodies, row and take.
+func (c *checker) record(txn *badger.Txn, b *block, id exchange.ID, at place) {
+	object := string(id)
+	e, err := b.slot(at.slot, id)
 	if err != nil {
-		c.problem(id, "%v", err)
+		c.problem(object, "%v", err)
 		return
 	}
-	for _, ref := range []blobRef{m.request, m.response, m.reads} {
-		if ref.size > 0 {
-			c.used[string(blobPrefixOf(loc.run, ref.sum))] = true
-		}
+	if _, twice := c.found[id]; twice {
+		c.problem(object, "two records have this id")
 	}
-	x, err := c.s.readExchange(txn, loc)
+	c.found[id] = foundRecord{place: at, seq: e.seq}
+	m, err := parseRecord(c.s.dec, e.manifest)
 	if err != nil {
-		c.problem(id, "%v", err)
+		c.problem(object, "%v", err)
+		return
+	}
+	c.body(at, m.request, e.bodies[0])
+	c.body(at, m.response, e.bodies[1])
+	c.body(at, m.reads, bodyPlace{})
+	x, err := c.s.readExchange(txn, at.run, b, e)
+	if err != nil {
+		c.problem(object, "%v", err)
 		return
 	}
 	for _, p := range exchangeProblems(x) {
-		c.problem(id, "%s", p)
+		c.problem(object, "%s", p)
 	}
-	if x.ID != loc.id || x.Run != loc.run || x.Seq != loc.seq {
-		c.problem(id, "manifest is of %s, run %s, seq %d", x.ID, x.Run, x.Seq)
+	if m.request.size > 0 && sum256(x.Request.Body.Chunks...) != m.request.sum || m.response.size > 0 && sum256(x.Response.Body.Chunks...) != m.response.sum {
+		c.problem(object, "a body is not the one that the manifest names")
 	}
-	c.row(txn, loc, x)
+	if x.ID != id || x.Run != at.run || x.Seq != e.seq {
+		c.problem(object, "manifest is of %s, run %s, seq %d", x.ID, x.Run, x.Seq)
+	}
+	c.row(txn, location{run: at.run, seq: e.seq, id: id}, x, e.row)
+}
+
+// body notes that a record uses a body, which must lie in one place only.
+func (c *checker) body(user place, ref blobRef, at bodyPlace) {
+	if ref.size == 0 {
+		return
+	}
+	name := string(blobPrefixOf(user.run, ref.sum))
+	if at.n == 0 {
+		c.used[name] = true
+	} else if at.in == (blockID{}) {
+		at.in = user.in
+	}
+	if before, ok := c.bodies[name]; ok && before != at {
+		c.problem(fmt.Sprintf("body %x", ref.sum), "run %s holds it twice", user.run)
+	}
+	c.bodies[name] = at
 }
 
 // row compares the summary row and the take of a record with the record.
-func (c *checker) row(txn *badger.Txn, loc location, x *exchange.Exchange) {
+func (c *checker) row(txn *badger.Txn, loc location, x *exchange.Exchange, coded []byte) {
 	id := string(loc.id)
-	row, err := readSummary(txn, loc)
+	row, err := decodeRow(coded)
 	if err != nil {
 		c.problem(id, "%v", err)
 		return
@@ -132,7 +174,7 @@ func (c *checker) row(txn *badger.Txn, loc location, x *exchange.Exchange) {
 	c.counts[loc.run] = counts
 
 	key := canon.RequestKey(&x.Request)
-	if row.ID != x.ID || row.Key != key.Key || row.RequestSum != x.Request.Body.Digest || row.ResponseSum != x.Response.Body.Digest {
+	if row.ID != x.ID || row.Seq != x.Seq || row.Key != key.Key || row.RequestSum != x.Request.Body.Digest || row.ResponseSum != x.Response.Body.Digest {
 		c.problem(id, "summary row is of another exchange")
 	}
 	want := sum256(key.Canonical)
@@ -201,23 +243,50 @@ func markProblems(t *exchange.Timeline) (problems []string) {
 	return problems
 }
 
-// strays finds manifests, rows and takes that no index entry leads to.
+// strays finds blocks with records, and takes, that no index page leads to, and counts the bodies in blocks.
 func (c *checker) strays(txn *badger.Txn) error {
-	for _, prefix := range []string{recordPrefix, summaryPrefix, takePrefix} {
-		if err := eachKey(txn, []byte(prefix), func(item *badger.Item) error {
-			loc, err := parseLocation(item.Key())
-			if err != nil {
-				c.problem(fmt.Sprintf("%q", item.Key()), "%v", err)
-				return c.ctx.Err()
-			}
-			v, err := getValue(txn, indexKey(loc.id))
-			if err != nil || string(v) != string(indexValue(loc)) {
-				c.problem(fmt.Sprintf("%q", item.Key()), "no index entry leads here")
-			}
-			return c.ctx.Err()
-		}); err != nil {
-			return err
+	if err := eachKey(txn, []byte(blockPrefix), func(item *badger.Item) error {
+		key := fmt.Sprintf("%q", item.Key())
+		run, id, err := parseBlockKey(item.Key())
+		if err == nil {
+			err = blockOf(item, func(b *block) error { return c.block(key, run, id, b) })
 		}
+		if err != nil {
+			c.problem(key, "%v", err)
+		}
+		return c.ctx.Err()
+	}); err != nil {
+		return err
+	}
+	return eachKey(txn, []byte(takePrefix), func(item *badger.Item) error {
+		key := fmt.Sprintf("%q", item.Key())
+		loc, err := parseLocation(item.Key())
+		if err != nil {
+			c.problem(key, "%v", err)
+		} else if at, ok := c.found[loc.id]; !ok || at.run != loc.run || at.seq != loc.seq {
+			c.problem(key, "no index page leads to its record")
+		}
+		return c.ctx.Err()
+	})
+}
+
+func (c *checker) block(key string, run exchange.ID, id blockID, b *block) error {
+	for i := range b.slots {
+		e := &b.slots[i]
+		if at, ok := c.found[e.id]; !ok || at.place != (place{run: run, in: id, slot: i}) {
+			c.problem(string(e.id), "no index page leads to slot %d of block %s", i, key)
+		}
+		if e.seq < id.seq {
+			c.problem(string(e.id), "seq %d is below that of its block %s", e.seq, key)
+		}
+	}
+	for i, packed := range b.bodies {
+		body, err := unpack(c.s.dec, packed)
+		if err != nil {
+			return fmt.Errorf("body %d: %w", i+1, err)
+		}
+		c.report.Blobs++
+		c.report.BlobBytes += int64(len(body))
 	}
 	return nil
 }

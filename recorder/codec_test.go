@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -203,24 +204,34 @@ func TestPackUnpack(t *testing.T) {
 
 func TestKeysRoundTrip(t *testing.T) {
 	loc := location{run: exchange.NewID(day), seq: 1<<63 + 5, id: exchange.NewID(day)}
-	for _, key := range [][]byte{recordKey(loc), summaryKey(loc), takeKey("h1:0123456789abcdef", loc)} {
-		if got, err := parseLocation(key); err != nil || got != loc {
-			t.Errorf("%q: %+v, %v", key, got, err)
-		}
+	if got, err := parseLocation(takeKey("h1:0123456789abcdef", loc)); err != nil || got != loc {
+		t.Errorf("take: %+v, %v", got, err)
 	}
-	if got, err := parseIndex(loc.id, indexValue(loc)); err != nil || got != loc {
-		t.Errorf("index: %+v, %v", got, err)
+	id := blockID{seq: loc.seq, no: 1<<32 - 3}
+	if run, got, err := parseBlockKey(blockKey(loc.run, id)); err != nil || got != id || run != loc.run {
+		t.Errorf("block: %s, %+v, %v", run, got, err)
+	}
+	bucket := string(loc.id[:bucketLen])
+	if b, run, got, err := parsePageKey(pageKey(bucket, loc.run, id)); err != nil || got != id || run != loc.run || b != bucket {
+		t.Errorf("page: %q, %s, %+v, %v", b, run, got, err)
 	}
 	for _, bad := range []string{"", "x/short", "x/" + string(loc.run) + "/zz00000000000000/" + string(loc.id)} {
 		if _, err := parseLocation([]byte(bad)); err == nil {
 			t.Errorf("%q was read", bad)
 		}
 	}
-	if _, err := parseIndex(loc.id, []byte("nonsense")); err == nil {
-		t.Error("nonsense is an index entry")
+	for _, bad := range []string{"", "x/short", "x/" + string(loc.run) + "/zz00000000000000/00000001", "x/" + string(loc.run) + "/0000000000000000/zz000001", "x/" + strings.ToLower(string(loc.run)) + "/0000000000000000/00000001"} {
+		if _, _, err := parseBlockKey([]byte(bad)); err == nil {
+			t.Errorf("%q is a block", bad)
+		}
+		if _, _, _, err := parsePageKey([]byte("i/00000000/" + bad)); err == nil {
+			t.Errorf("%q is a page", bad)
+		}
 	}
-	if a, b := recordKey(location{loc.run, 9, loc.id}), recordKey(location{loc.run, 10, loc.id}); bytes.Compare(a, b) >= 0 {
-		t.Error("seq 10 sorts before seq 9")
+	for _, later := range []blockID{{seq: 16, no: 0}, {seq: 9, no: 10}} {
+		if bytes.Compare(blockKey(loc.run, blockID{seq: 9, no: 9}), blockKey(loc.run, later)) >= 0 {
+			t.Errorf("%+v sorts before its predecessor", later)
+		}
 	}
 }
 

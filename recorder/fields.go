@@ -211,9 +211,15 @@ func (r *fieldReader) str() string { return string(r.raw()) }
 // bytes is a copy, nil when empty.
 func (r *fieldReader) bytes() []byte { return append([]byte(nil), r.raw()...) }
 
-func (r *fieldReader) raw() []byte {
-	n := r.count()
-	v := r.b[:n]
+func (r *fieldReader) raw() []byte { return r.next(r.uint()) }
+
+// next are the next n bytes, not copied.
+func (r *fieldReader) next(n uint64) []byte {
+	if n > uint64(len(r.b)) {
+		r.fail()
+		return nil
+	}
+	v := r.b[:n:n]
 	r.b = r.b[n:]
 	return v
 }

@@ -1,6 +1,8 @@
 package recorder
 
 import (
+	"cmp"
+	"maps"
 	"sync"
 
 	"github.com/dgraph-io/badger/v4"
@@ -50,18 +52,73 @@ func (k *knownIDs) add(batch []*record) {
 	clear(k.ids)
 }
 
-// highestID is the last id of the index, "" in a store without records.
-func (s *Store) highestID() (id exchange.ID, err error) {
+// highestID is the highest id of the index, "" in a store without records. It is on one of the pages of the last bucket.
+func (s *Store) highestID() (highest exchange.ID, err error) {
 	err = s.view(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{Reverse: true})
 		defer it.Close()
 		it.Seek([]byte(indexPrefix + "\xff"))
-		if it.ValidForPrefix([]byte(indexPrefix)) {
-			id = exchange.ID(it.Item().Key()[len(indexPrefix):])
+		if !it.ValidForPrefix([]byte(indexPrefix)) {
+			return nil
 		}
-		return nil
+		bucket, _, _, err := parsePageKey(it.Item().Key())
+		for ; err == nil && it.ValidForPrefix(bucketPrefix(bucket)); it.Next() {
+			err = it.Item().Value(func(v []byte) error {
+				return eachInPage(bucket, v, func(id exchange.ID, _ int) error {
+					highest = max(highest, id)
+					return nil
+				})
+			})
+		}
+		return err
 	})
-	return id, err
+	return highest, err
+}
+
+// maxBodies bounds the bodies that blocks of one run take, and with it the memory that knows them: about 12 MB. A small
+// body beyond is a blob, which Badger itself finds.
+const maxBodies = 256 << 10
+
+// shortSum is half a sha256: enough to tell bodies apart.
+type shortSum [16]byte
+
+func (d digest) short() shortSum { return shortSum(d[:16]) }
+
+// knownBodies are the bodies in the blocks of one run. None is ever forgotten: only this knows that they are there, and
+// that they are stored once.
+type knownBodies struct {
+	mu     sync.Mutex
+	limit  int // 0 = maxBodies
+	places map[shortSum]bodyPlace
+}
+
+func (k *knownBodies) place(sum shortSum) (p bodyPlace, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p, ok = k.places[sum]
+	return p, ok
+}
+
+func (k *knownBodies) has(sum shortSum) bool {
+	_, ok := k.place(sum)
+	return ok
+}
+
+// full reports whether blocks take no more bodies beside the given number of new ones.
+func (k *knownBodies) full(fresh int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.places)+fresh >= cmp.Or(k.limit, maxBodies)
+}
+
+// add notes bodies that were committed.
+func (k *knownBodies) add(fresh map[shortSum]bodyPlace) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.places == nil {
+		k.places = map[shortSum]bodyPlace{}
+	}
+	maps.Copy(k.places, fresh)
 }
 
 // knownBlobs are blobs of one run, which only its writer writes to.

@@ -66,10 +66,10 @@ func TestDuplicatesAreFoundAfterReopening(t *testing.T) {
 func TestKnownBlobsAskWhenInDoubt(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
 	w := newWriter(t, s, exchange.Run{}, WriterOptions{Derive: deriveStub})
-	x := streamed(`{"a":1}`, "answer")
+	x := noise(2*maxInline, 1) // too large for a block
 	w.Offer(x)
 	closeWriter(t, w)
-	sum, other := sum256([]byte("answer")), sum256([]byte("never"))
+	sum, other := sum256(x.Response.Body.Chunks...), sum256([]byte("never"))
 	if stored, sure := w.known.has(sum); !stored || !sure {
 		t.Fatalf("a committed blob: %t, sure %t", stored, sure)
 	}

@@ -18,19 +18,31 @@ type record struct {
 	canonical digest // of the canonical request
 	manifest  []byte
 	row       []byte
-	blobs     []blob
-	cost      int64 // bytes of memory it holds in the queue
+	bodies    [2]body // of request and response, where they are small
+	blobs     []blob  // what is too large for a block
+	cost      int64   // bytes of memory it holds in the queue
 }
 
-// blob is a body, or a long list of reads. chunks is nil when the store has it already.
+// blob is a body, or a long list of reads, with entries of its own. chunks is nil when the store has it already.
 type blob struct {
 	sum    digest
 	chunks [][]byte
 }
 
-// size is the number of bytes that r adds to the store.
+// inBlock is the number of bytes that r takes in a block, at most.
+func (r *record) inBlock() int {
+	n := len(r.manifest) + len(r.row)
+	for i := range r.bodies {
+		if q := &r.bodies[i]; q.small {
+			n += q.size()
+		}
+	}
+	return n
+}
+
+// size is the number of bytes that r adds to the store, at most.
 func (r *record) size() int64 {
-	n := int64(len(r.manifest) + len(r.row))
+	n := int64(r.inBlock())
 	for _, b := range r.blobs {
 		n += b.bytes()
 	}
@@ -94,11 +106,13 @@ func (p *preparer) prepare(q *queued) (*record, error) {
 		return nil, fmt.Errorf("code summary: %w", err)
 	}
 	m := manifest{x: &x}
-	m.request = p.addBlob(r, requestSum, x.Request.Body.Chunks)
-	m.response = p.addBlob(r, responseSum, x.Response.Body.Chunks)
+	m.request = p.addBody(r, &r.bodies[0], requestSum, x.Request.Body.Chunks)
+	m.response = p.addBody(r, &r.bodies[1], responseSum, x.Response.Body.Chunks)
 	reads := packReads(p.enc, x.Timeline.Reads)
 	if len(reads) > inlineReads {
-		m.reads, reads = p.addBlob(r, sum256(reads), [][]byte{reads}), nil
+		m.reads = blobRef{sum: sum256(reads), size: int64(len(reads))}
+		p.addBlob(r, m.reads, [][]byte{reads})
+		reads = nil
 	}
 	r.manifest = recordValue(p.enc, &p.scratch, &m, reads)
 	return r, nil
@@ -113,23 +127,41 @@ func sumBody(b *exchange.Body) digest {
 	return sum
 }
 
-// addBlob compresses the chunks of the blob with that sum unless the run has it already.
-func (p *preparer) addBlob(r *record, sum digest, segments [][]byte) blobRef {
+// addBody makes a body ready for a block when it is small, else for a blob.
+func (p *preparer) addBody(r *record, q *body, sum digest, segments [][]byte) blobRef {
 	ref := blobRef{sum: sum}
 	for _, s := range segments {
 		ref.size += int64(len(s))
 	}
-	if ref.size == 0 {
+	switch {
+	case ref.size == 0:
 		return blobRef{}
+	case ref.size < minPacked:
+		*q = body{sum: sum, small: true, parts: segments, raw: int(ref.size)}
+	case p.w.bodies.has(sum.short()):
+		*q = body{sum: sum, small: true}
+	case ref.size > chunkSize || p.w.hasBlob(sum, 1):
+		p.addBlob(r, ref, segments)
+	default:
+		packed := pack(p.enc, joined(segments))
+		if len(packed) > maxInline {
+			r.blobs = append(r.blobs, blob{sum: sum, chunks: [][]byte{packed}})
+		} else {
+			*q = body{sum: sum, small: true, packed: packed}
+		}
 	}
-	b := blob{sum: sum}
-	if !p.w.hasBlob(sum, chunkCount(ref.size)) {
+	return ref
+}
+
+// addBlob compresses the chunks of a blob unless the run has it already.
+func (p *preparer) addBlob(r *record, ref blobRef, segments [][]byte) {
+	b := blob{sum: ref.sum}
+	if !p.w.hasBlob(ref.sum, chunkCount(ref.size)) {
 		for _, c := range chunks(segments) {
 			b.chunks = append(b.chunks, pack(p.enc, c))
 		}
 	}
 	r.blobs = append(r.blobs, b)
-	return ref
 }
 
 // summarize is the row of an exchange: what Derive makes of it, and the facts.

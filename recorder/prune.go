@@ -135,13 +135,20 @@ func (s *Store) removeRun(run exchange.ID) error {
 func (s *Store) dropRun(run exchange.ID) error {
 	var outside [][]byte
 	if err := s.view(func(txn *badger.Txn) error {
-		return eachKey(txn, inRun(summaryPrefix, run), func(item *badger.Item) error {
-			row, err := itemSummary(item)
-			if err != nil {
-				return err
+		return eachBlock(txn, run, func(id blockID, b *block) error {
+			bucket := ""
+			for i := range b.slots {
+				e := &b.slots[i]
+				row, err := decodeRow(e.row)
+				if err != nil {
+					return err
+				}
+				outside = append(outside, takeKey(row.Key, location{run: run, seq: e.seq, id: e.id}))
+				if own := string(e.id[:bucketLen]); own != bucket { // one page may be named several times
+					bucket = own
+					outside = append(outside, pageKey(bucket, run, id))
+				}
 			}
-			loc := location{run: run, seq: row.Seq, id: row.ID}
-			outside = append(outside, indexKey(row.ID), takeKey(row.Key, loc))
 			return nil
 		})
 	}); err != nil {
@@ -150,7 +157,7 @@ func (s *Store) dropRun(run exchange.ID) error {
 	if err := s.deleteKeys(outside); err != nil {
 		return err
 	}
-	if err := s.dropPrefixes(inRun(recordPrefix, run), inRun(summaryPrefix, run), inRun(blobPrefix, run)); err != nil {
+	if err := s.dropPrefixes(inRun(blockPrefix, run), inRun(blobPrefix, run)); err != nil {
 		return err
 	}
 	return s.deleteKeys([][]byte{pendingKey(run), runKey(run), pruneKey(run)})

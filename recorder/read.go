@@ -3,7 +3,6 @@ package recorder
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
@@ -21,24 +20,97 @@ func (s *Store) has(key []byte) bool {
 	}) == nil
 }
 
+// hasRecord reports whether a record exists. A store that cannot be read has none.
+func (s *Store) hasRecord(id exchange.ID) bool {
+	return s.view(func(txn *badger.Txn) error {
+		_, err := findRecord(txn, id)
+		return err
+	}) == nil
+}
+
+// place is where a record lies: slot of a block of its run.
+type place struct {
+	run  exchange.ID
+	in   blockID
+	slot int
+}
+
+// findRecord asks the index pages of the bucket of id. The error is badger.ErrKeyNotFound when none has it.
+func findRecord(txn *badger.Txn, id exchange.ID) (p place, err error) {
+	if !exchange.ValidID(string(id)) {
+		return p, badger.ErrKeyNotFound
+	}
+	prefix := bucketPrefix(string(id[:bucketLen]))
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix, PrefetchValues: true, PrefetchSize: 16})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		slot := -1
+		if err := it.Item().Value(func(v []byte) error {
+			slot = slotInPage(id, v)
+			return nil
+		}); err != nil {
+			return p, fmt.Errorf("read index page %q: %w", it.Item().Key(), err)
+		}
+		if slot >= 0 {
+			_, p.run, p.in, err = parsePageKey(it.Item().Key())
+			p.slot = slot
+			return p, err
+		}
+	}
+	return p, badger.ErrKeyNotFound
+}
+
+// readBlock lets read look at a block, which it must not keep.
+func readBlock(txn *badger.Txn, run exchange.ID, id blockID, read func(b *block) error) error {
+	item, err := txn.Get(blockKey(run, id))
+	if err != nil {
+		return fmt.Errorf("read block %d of run %s: %w", id.no, run, err)
+	}
+	return blockOf(item, read)
+}
+
+func blockOf(item *badger.Item, read func(b *block) error) error {
+	return item.Value(func(v []byte) error {
+		b, err := parseBlock(v)
+		if err != nil {
+			return fmt.Errorf("%q: %w", item.Key(), err)
+		}
+		return read(b)
+	})
+}
+
+// eachBlock visits the blocks of a run in the order of acceptance of their first records.
+func eachBlock(txn *badger.Txn, run exchange.ID, visit func(id blockID, b *block) error) error {
+	return eachKey(txn, inRun(blockPrefix, run), func(item *badger.Item) error {
+		_, id, err := parseBlockKey(item.Key())
+		if err != nil {
+			return err
+		}
+		return blockOf(item, func(b *block) error { return visit(id, b) })
+	})
+}
+
 // Exchange is the recorded exchange, as it was sealed and masked, with its summary row. The error wraps
 // exchange.ErrMiss when there is none of that id, exchange.ErrDamaged when it cannot be read whole.
 func (s *Store) Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, error) {
 	var x *exchange.Exchange
 	var row exchange.Summary
 	err := s.view(func(txn *badger.Txn) error {
-		v, err := getValue(txn, indexKey(id))
+		at, err := findRecord(txn, id)
 		if err != nil {
 			return err
 		}
-		loc, err := parseIndex(id, v)
-		if err != nil {
-			return damaged(err)
-		}
-		if x, err = s.readExchange(txn, loc); err != nil {
-			return damaged(err)
-		}
-		if row, err = readSummary(txn, loc); err != nil {
+		if err := readBlock(txn, at.run, at.in, func(b *block) error {
+			e, err := b.slot(at.slot, id)
+			if err != nil {
+				return err
+			}
+			if x, err = s.readExchange(txn, at.run, b, e); err != nil {
+				return err
+			}
+			row, err = decodeRow(e.row)
+			return err
+		}); err != nil {
 			return damaged(err)
 		}
 		return nil
@@ -54,20 +126,28 @@ func (s *Store) Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, 
 
 func damaged(err error) error { return fmt.Errorf("%w: %w", exchange.ErrDamaged, err) }
 
-// readExchange puts an exchange together from its manifest and blobs.
-func (s *Store) readExchange(txn *badger.Txn, loc location) (*exchange.Exchange, error) {
-	m, err := s.readManifest(txn, loc)
+// slot is slot n, which must be that of id.
+func (b *block) slot(n int, id exchange.ID) (*slot, error) {
+	if n < 0 || n >= len(b.slots) || b.slots[n].id != id {
+		return nil, fmt.Errorf("read record %s: it is not in slot %d of its block", id, n)
+	}
+	return &b.slots[n], nil
+}
+
+// readExchange puts an exchange together from its manifest and bodies.
+func (s *Store) readExchange(txn *badger.Txn, run exchange.ID, b *block, e *slot) (*exchange.Exchange, error) {
+	m, err := parseRecord(s.dec, e.manifest)
 	if err != nil {
 		return nil, err
 	}
-	if m.x.Request.Body.Chunks, err = s.readBlob(txn, loc.run, m.request); err != nil {
+	if m.x.Request.Body.Chunks, err = s.readBody(txn, run, b, m.request, e.bodies[0]); err != nil {
 		return nil, fmt.Errorf("read request body: %w", err)
 	}
-	if m.x.Response.Body.Chunks, err = s.readBlob(txn, loc.run, m.response); err != nil {
+	if m.x.Response.Body.Chunks, err = s.readBody(txn, run, b, m.response, e.bodies[1]); err != nil {
 		return nil, fmt.Errorf("read response body: %w", err)
 	}
 	if m.reads.size > 0 {
-		parts, err := s.readBlob(txn, loc.run, m.reads)
+		parts, err := s.readBlob(txn, run, m.reads)
 		if err != nil {
 			return nil, fmt.Errorf("read reads: %w", err)
 		}
@@ -80,28 +160,27 @@ func (s *Store) readExchange(txn *badger.Txn, loc location) (*exchange.Exchange,
 
 func joined(parts [][]byte) []byte { return exchange.Body{Chunks: parts}.Bytes() }
 
-func (s *Store) readManifest(txn *badger.Txn, loc location) (*manifest, error) {
-	v, err := getValue(txn, recordKey(loc))
-	if err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
+// readBody gives a body from the block of its record, from another one, or from a blob.
+func (s *Store) readBody(txn *badger.Txn, run exchange.ID, own *block, ref blobRef, at bodyPlace) (parts [][]byte, err error) {
+	if at.n == 0 {
+		return s.readBlob(txn, run, ref)
 	}
-	return parseRecord(s.dec, v)
-}
-
-func readSummary(txn *badger.Txn, loc location) (row exchange.Summary, err error) {
-	item, err := txn.Get(summaryKey(loc))
-	if err != nil {
-		return row, fmt.Errorf("read summary: %w", err)
-	}
-	return itemSummary(item)
-}
-
-func itemSummary(item *badger.Item) (row exchange.Summary, err error) {
-	err = item.Value(func(v []byte) error {
-		row, err = decodeRow(v)
+	unpackIn := func(b *block) error {
+		if int(at.n) > len(b.bodies) {
+			return fmt.Errorf("body %d of a block that has %d", at.n, len(b.bodies))
+		}
+		body, err := unpack(s.dec, b.bodies[at.n-1])
+		if err == nil && int64(len(body)) != ref.size {
+			err = fmt.Errorf("body %x has %d bytes, want %d", ref.sum, len(body), ref.size)
+		}
+		parts = [][]byte{body}
 		return err
-	})
-	return row, err
+	}
+	if at.in == (blockID{}) {
+		return parts, unpackIn(own)
+	}
+	err = readBlock(txn, run, at.in, unpackIn)
+	return parts, err
 }
 
 func (s *Store) readPacked(txn *badger.Txn, key []byte) (b []byte, err error) {
@@ -132,55 +211,6 @@ func (s *Store) readBlob(txn *badger.Txn, run exchange.ID, ref blobRef) ([][]byt
 		return nil, fmt.Errorf("read blob %x: %d bytes missing", ref.sum, left)
 	}
 	return parts, nil
-}
-
-// summaryPage is how many rows are read at a time, so that no reader holds a snapshot while its consumer works.
-const summaryPage = 256
-
-// Summaries are the rows of a run in the order of acceptance. The first error ends the sequence.
-func (s *Store) Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error] {
-	return func(yield func(exchange.Summary, error) bool) {
-		var after []byte
-		for {
-			rows, last, err := s.summaryPage(run, after)
-			for _, row := range rows {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if err != nil {
-				yield(exchange.Summary{}, &exchange.Error{Op: "read summaries", Object: string(run), Side: exchange.SideStore, Cause: err})
-				return
-			}
-			if len(rows) < summaryPage {
-				return
-			}
-			after = last
-		}
-	}
-}
-
-// summaryPage reads rows behind the key after, and gives the key of the last one.
-func (s *Store) summaryPage(run exchange.ID, after []byte) (rows []exchange.Summary, last []byte, err error) {
-	prefix := inRun(summaryPrefix, run)
-	err = s.view(func(txn *badger.Txn) error {
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix, PrefetchValues: true, PrefetchSize: 64})
-		defer it.Close()
-		start := prefix
-		if after != nil {
-			start = append(append([]byte(nil), after...), 0)
-		}
-		for it.Seek(start); it.Valid() && len(rows) < summaryPage; it.Next() {
-			row, err := itemSummary(it.Item())
-			if err != nil {
-				return fmt.Errorf("%w: %q: %w", exchange.ErrDamaged, it.Item().Key(), err)
-			}
-			rows = append(rows, row)
-			last = it.Item().KeyCopy(nil)
-		}
-		return nil
-	})
-	return rows, last, err
 }
 
 // Take is one recording under a key.

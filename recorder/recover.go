@@ -129,7 +129,7 @@ func (s *Store) dropPending(run exchange.ID) (partial int, err error) {
 			return err
 		}
 		for _, r := range batch {
-			switch _, err := txn.Get(indexKey(r.ID)); {
+			switch _, err := findRecord(txn, r.ID); {
 			case err == nil:
 				continue
 			case !errors.Is(err, badger.ErrKeyNotFound):

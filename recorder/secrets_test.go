@@ -66,13 +66,11 @@ func TestNoSecretIsStored(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			values++
-			plain, err := unpack(s.dec, v)
-			if err != nil {
-				plain = v
-			}
-			if strings.Contains(string(plain)+string(v)+string(item.Key()), secret) {
-				t.Errorf("the secret is in %q", item.Key())
+			for _, part := range plainParts(t, s, item.Key(), v) {
+				values++
+				if strings.Contains(string(part)+string(v)+string(item.Key()), secret) {
+					t.Errorf("the secret is in %q", item.Key())
+				}
 			}
 			return nil
 		})
@@ -86,4 +84,35 @@ func TestNoSecretIsStored(t *testing.T) {
 			t.Errorf("the secret is in %s", path)
 		}
 	}
+}
+
+// plainParts are a value, or what a block holds, without compression.
+func plainParts(t *testing.T, s *Store, key, v []byte) (parts [][]byte) {
+	t.Helper()
+	if !strings.HasPrefix(string(key), blockPrefix) {
+		if plain, err := unpack(s.dec, v); err == nil {
+			return [][]byte{plain}
+		}
+		return [][]byte{v}
+	}
+	b, err := parseBlock(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b.slots {
+		r := &fieldReader{b: b.slots[i].manifest}
+		fields, err := unpack(s.dec, r.raw())
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, b.slots[i].row, fields)
+	}
+	for _, packed := range b.bodies {
+		body, err := unpack(s.dec, packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, body)
+	}
+	return parts
 }

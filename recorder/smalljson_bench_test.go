@@ -74,7 +74,7 @@ func BenchmarkSmallJSON(b *testing.B) {
 		xs[i] = smallJSON(i)
 	}
 	var records []*record
-	size, n := int64(0), 0
+	n := 0
 	b.ReportAllocs()
 	for ; b.Loop(); n++ {
 		x := *xs[n%len(xs)]
@@ -83,14 +83,13 @@ func BenchmarkSmallJSON(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		size += r.size()
 		if records = append(records, r); len(records) == batch {
 			w.commit(records)
 			records = nil
 		}
 	}
-	b.ReportMetric(float64(size)/float64(n), "stored-B/op")
 	w.commit(records)
+	b.ReportMetric(float64(w.bytes)/float64(n), "stored-B/op")
 	if run := closeWriter(b, w); run.Counts.Stored != int64(n) {
 		b.Errorf("stored %d of %d, dropped %v", run.Counts.Stored, n, run.Counts.DropWhy)
 	}

@@ -129,6 +129,8 @@ func checkFormat(dir string) (isNew bool, err error) {
 	switch {
 	case name != formatName || err != nil || v < 1:
 		return false, openError(dir, fmt.Errorf("%w: %s file says %q", exchange.ErrDamaged, formatFile, b), "give a store of benchproxy")
+	case v < FormatVersion:
+		return false, openError(dir, fmt.Errorf("%w: format %d, this build reads %d only", exchange.ErrDamaged, v, FormatVersion), "use the older benchproxy that wrote it, or give a new directory")
 	case v > FormatVersion:
 		return false, openError(dir, fmt.Errorf("%w: format %d, this build knows up to %d", exchange.ErrDamaged, v, FormatVersion), "use the newer benchproxy that wrote it")
 	}

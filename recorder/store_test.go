@@ -122,7 +122,8 @@ func TestOpenRefusesAndTouchesNothing(t *testing.T) {
 		spoil func(*testing.T, string)
 		text  string
 	}{
-		"newer":         {write(formatFile, "benchproxy-store 2\n"), "format 2"},
+		"newer":         {write(formatFile, "benchproxy-store 3\n"), "format 3"},
+		"older":         {write(formatFile, "benchproxy-store 1\n"), "format 1"},
 		"foreign":       {write(formatFile, "other 1\n"), "says"},
 		"no version":    {write(formatFile, "benchproxy-store\n"), "says"},
 		"zero":          {write(formatFile, "benchproxy-store 0\n"), "says"},
@@ -200,67 +201,6 @@ func TestReadOwnerOfTheDead(t *testing.T) {
 		if o, ok := ReadOwner(dir); ok {
 			t.Errorf("%q names the owner %+v", text, o)
 		}
-	}
-}
-
-// TestCheckFindsDamage breaks one thing at a time and holds that Check sees it.
-func TestCheckFindsDamage(t *testing.T) {
-	for name, spoil := range map[string]func(t *testing.T, s *Store, loc location, row exchange.Summary){
-		"no manifest": func(t *testing.T, s *Store, loc location, _ exchange.Summary) { del(t, s, recordKey(loc)) },
-		"no row":      func(t *testing.T, s *Store, loc location, _ exchange.Summary) { del(t, s, summaryKey(loc)) },
-		"no take":     func(t *testing.T, s *Store, loc location, r exchange.Summary) { del(t, s, takeKey(r.Key, loc)) },
-		"no index":    func(t *testing.T, s *Store, loc location, _ exchange.Summary) { del(t, s, indexKey(loc.id)) },
-		"no run":      func(t *testing.T, s *Store, loc location, _ exchange.Summary) { del(t, s, runKey(loc.run)) },
-		"no blob": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
-			del(t, s, blobKey(loc.run, sum256([]byte("answer")), 0))
-		},
-		"other blob": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
-			put(t, s, blobKey(loc.run, sum256([]byte("answer")), 0), []byte("\x00answeR"))
-		},
-		"bad index": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
-			put(t, s, indexKey(loc.id), []byte("x"))
-		},
-		"bad row": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
-			put(t, s, summaryKey(loc), []byte{rowVersion, 0})
-		},
-		"newer row": func(t *testing.T, s *Store, loc location, r exchange.Summary) {
-			r.Version = exchange.SummaryVersion + 1
-			put(t, s, summaryKey(loc), rowOf(t, r))
-		},
-		"bad run": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
-			put(t, s, runKey(loc.run), []byte("{"))
-		},
-		"other take": func(t *testing.T, s *Store, loc location, r exchange.Summary) {
-			put(t, s, takeKey(r.Key, loc), make([]byte, 32))
-		},
-		"bad take": func(t *testing.T, s *Store, _ location, _ exchange.Summary) { put(t, s, []byte("h/short"), nil) },
-		"bad counts": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
-			if err := s.putRun(RunSize{Run: exchange.Run{ID: loc.run, State: exchange.RunComplete, Counts: exchange.RunCounts{Stored: 7, Dropped: 1}}}); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"bad state": func(t *testing.T, s *Store, loc location, _ exchange.Summary) {
-			if err := s.putRun(RunSize{Run: exchange.Run{ID: "other", State: "odd"}}); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := Open(t.TempDir(), Options{FreeSpace: plenty})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = s.Close() }()
-			x := streamed(`{"a":1}`, "answer")
-			run := recordAll(t, s, "r", x)
-			mustCheck(t, s)
-			row := summaries(t, s, run.ID)[0]
-			spoil(t, s, location{run: run.ID, seq: 1, id: x.ID}, row)
-			report, err := s.Check(t.Context())
-			if err != nil || report.OK() {
-				t.Errorf("check found nothing: %+v, %v", report, err)
-			}
-		})
 	}
 }
 

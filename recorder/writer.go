@@ -39,6 +39,8 @@ type Writer struct {
 	workers sync.WaitGroup // ends when queue is closed and empty
 	done    chan struct{}  // closed when the committer has ended
 	known   knownBlobs
+	bodies  knownBodies
+	builder blockBuilder // of the committer
 
 	mu         sync.Mutex
 	closed     bool
@@ -98,6 +100,7 @@ func (s *Store) NewWriter(run exchange.Run, o WriterOptions) (*Writer, error) {
 		ready: make(chan *record, o.workers()),
 		hurry: make(chan struct{}), done: make(chan struct{}),
 	}
+	w.builder.known = &w.bodies
 	if err := s.createRun(w); err != nil {
 		return nil, fail(err)
 	}
