@@ -25,9 +25,9 @@
 //
 // A dialect reads a request into an ask and writes an answerPlan as a stream or as one body; errors have its own shape,
 // before the first byte and inside a stream. Thinking comes with Options.Reasoning, or where the request asks for it in
-// the dialect's own way. Dialects that send a call's arguments as an object tell it in one event. Ollama, llama.cpp and
-// the like report usage in any case but UsageNone; the other ways of Options.Usage are those of chat and completions.
-// What engines answer to probes of their identity (versions, metrics, properties) is left to a Handler.
+// the dialect's own way. Dialects that send a call's arguments as an object tell it in one event. Options.Usage says
+// where chat and completions report usage; the others always report it, Responses, Messages, Gemini and Ollama not with
+// UsageNone. What engines answer to probes of their identity (versions, metrics, properties) is left to a Handler.
 //
 // # Options in a request
 //
