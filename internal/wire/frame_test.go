@@ -277,7 +277,10 @@ func checkAlone(t *testing.T, framing Framing, gap, raw []byte, want Frame) {
 
 // FuzzParse holds that parsing never panics, and that a split changes nothing but the reads of the events.
 func FuzzParse(f *testing.F) {
-	paths := []string{"/v1/chat/completions", "/v1/completions", "/api/chat", "/v1/other"}
+	paths := []string{
+		"/v1/chat/completions", "/v1/completions", "/api/chat", "/v1/other",
+		"/v1/responses", "/v1/messages", "/v1beta/models/m:streamGenerateContent", "/v1/embeddings",
+	}
 	codings := []string{"", "", "", "", "", "gzip", "deflate", "br", "zstd"}
 	addSeeds(f, func(body []byte, contentType string) {
 		for i := range paths {

@@ -89,6 +89,12 @@ func (a *answer) readPart(c *choice, part *fastjson.Value) {
 			args: code, byEngine: true,
 		})
 	}
+	if call := part.Get("toolCall"); call != nil && call.Type() == fastjson.TypeObject {
+		a.addFragment(c, fragment{
+			index: c.tools.top, hasIndex: true, id: text(call.Get("id")), kind: []byte("toolCall"), name: text(call.Get("toolType")),
+			args: call.Get("args"), byEngine: true,
+		})
+	}
 }
 
 // readFunctionCall reads a call, which comes whole. A call that announces more to come is continued by the calls after

@@ -166,10 +166,10 @@ func (r *responsesReader) event(kind []byte, v *fastjson.Value) {
 		it, known := r.itemOf(v, c)
 		r.messagePart(it, known, v.Get("part"), partIndex(itemPart{}, v), stageDone)
 	case isCallStream(stream) && last == "delta":
-		r.arguments(v, v.Get("delta"), false)
+		r.arguments(stream, v, v.Get("delta"), false)
 	case isCallStream(stream) && last == "done":
 		if args := firstOf(v, argumentKeys...); args != nil {
-			r.arguments(v, args, true)
+			r.arguments(stream, v, args, true)
 		}
 	}
 }

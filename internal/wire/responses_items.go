@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/valyala/fastjson"
@@ -181,11 +182,8 @@ func (r *responsesReader) item(v *fastjson.Value, index count, at itemStage) {
 	if it == nil {
 		it = s.byID[call]
 	}
-	if it == nil && at == stageDone {
-		it = s.find(c, index, id, call)
-	}
 	if it == nil && c == classCall {
-		it = r.sameCall(v, id == "" && call == "", at)
+		it = r.sameCall(v, index, id == "" && call == "", at)
 	}
 	if c == classCall && at == stageFinal {
 		s.calls++
@@ -206,24 +204,27 @@ func (r *responsesReader) item(v *fastjson.Value, index count, at itemStage) {
 	}
 }
 
-// sameCall finds the call that a whole one repeats under another id, or without any: at its end the last one, in the
-// final response the one in the same place, if it calls the same tool with the same arguments.
-func (r *responsesReader) sameCall(v *fastjson.Value, unnamed bool, at itemStage) *item {
+// sameCall finds the call that a whole one repeats under another id, or without any: at its end the one at that place of
+// the output or the last one, in the final response the one that has as many before it. It must call the same tool with
+// the same arguments.
+func (r *responsesReader) sameCall(v *fastjson.Value, index count, unnamed bool, at itemStage) *item {
 	s, all := r.items(), r.c.tools.all
-	var t *tool
+	var it *item
 	switch {
-	case at == stageDone && unnamed && s.last[classCall] != nil:
-		t = s.last[classCall].tool
+	case at == stageDone && index.ok:
+		it = s.byIndex[int(index.n)]
+	case at == stageDone && unnamed:
+		it = s.last[classCall]
 	case at == stageFinal && s.calls < len(all):
-		t = all[s.calls]
+		it = &item{class: classCall, tool: all[s.calls]}
 	}
-	if t == nil || t.name.String() != callName(v) {
+	if it == nil || it.tool == nil || it.tool.name.String() != callName(v) {
 		return nil
 	}
-	if args := firstOf(v, argumentKeys...); t.args.Len() > 0 && t.args.String() != argumentText(args) {
+	if args := argumentText(firstOf(v, argumentKeys...)); it.tool.args.Len() > 0 && !it.tool.provisional && it.tool.args.String() != args {
 		return nil
 	}
-	return &item{class: classCall, tool: t}
+	return it
 }
 
 // callName is the tool that a call is for; the engine's own tools are named by the type of their calls.
@@ -289,8 +290,14 @@ func (r *responsesReader) call(it *item, v *fastjson.Value, kind string, index c
 	if t.name.Len() == 0 {
 		f.name = []byte(callName(v))
 	}
-	if t.args.Len() == 0 {
-		f.args = firstOf(v, argumentKeys...)
+	args := firstOf(v, argumentKeys...)
+	switch {
+	case t.args.Len() == 0:
+		f.args = args
+	case t.provisional && present(args): // it says in its own way what the pieces said
+		t.args.Reset()
+		t.args.WriteString(argumentText(args))
+		t.provisional = false
 	}
 	r.a.growTool(r.c, t, f)
 	if _, seen := it.parts[itemPart{kind: KindMedia}]; !seen && len(text(v.Get("result"))) > 0 { // a picture
@@ -311,13 +318,16 @@ func (r *responsesReader) toolOf(it *item, index count) *tool {
 	return it.tool
 }
 
-// arguments adds a piece of a call's arguments; whole says that it repeats the pieces before it, if there are any.
-func (r *responsesReader) arguments(v, args *fastjson.Value, whole bool) {
+// arguments adds a piece of a call's arguments; whole says that it repeats the pieces before it, if there are any. The
+// streams that bring no argument field but a part of one (the commands of a shell) are joined until the call is whole.
+func (r *responsesReader) arguments(stream []byte, v, args *fastjson.Value, whole bool) {
 	it, _ := r.itemOf(v, classCall)
 	t := r.toolOf(it, placeOf(v.Get("output_index")))
-	if !whole || t.args.Len() == 0 {
-		r.a.growTool(r.c, t, fragment{args: args})
+	if whole && t.args.Len() > 0 {
+		return
 	}
+	_, field, _ := strings.Cut(string(stream), "_call")
+	r.a.growTool(r.c, t, fragment{args: args, provisional: !slices.Contains(argumentKeys, strings.Trim(field, "_."))})
 }
 
 // add adds a piece of a text.
