@@ -11,5 +11,5 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 peers=$("$root/scripts/peers-debian.sh")
 ulimit -n 16384 2>/dev/null || ulimit -n "$(ulimit -H -n)" # haproxy and nginx do not raise it themselves
 BENCH_COMMAND="scripts/bench-peers.sh${*:+ $*}" exec "$root/scripts/bench.sh" \
-	-nginx "$peers/nginx" -haproxy "$peers/haproxy" -judge -rounds 12 \
+	-nginx "$peers/nginx" -haproxy "$peers/haproxy" -judge -rounds 12 -large 2 \
 	-targets direct,proxy,record,reverseproxy,nginx,haproxy -only ttft,events,json,load,max,ten,paced,gone,memory "$@"

@@ -17,6 +17,7 @@ type config struct {
 	targets      []string          // direct first, in the order of targetNames
 	only         []string          // what is measured
 	rounds       int
+	large        int     // large scenarios are played in every so many rounds
 	streams      int     // of the large scenarios
 	noise        float64 // spread of direct above which nothing is judged
 	judge        bool
@@ -56,7 +57,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	}
 	targets := fs.String("targets", strings.Join(insideNames, ","), "measure these: `NAMES` of "+strings.Join(targetNames, ", "))
 	only := fs.String("only", "ttft,events,json,load,many,gone,memory,allocations", "measure this: `NAMES` of "+strings.Join(measured(), ", "))
-	fs.IntVar(&cfg.rounds, "rounds", 5, "how often every scenario is played on every target; large ones are in every third")
+	fs.IntVar(&cfg.rounds, "rounds", 5, "how often every scenario is played on every target")
+	fs.IntVar(&cfg.large, "large", 3, "large scenarios are played in every `N`th round")
 	fs.IntVar(&cfg.streams, "streams", 1000, "streams that run or rest at once in the large scenarios")
 	fs.Float64Var(&cfg.noise, "noise", noisy, "`SHARE` of direct's median that its quartiles may lie apart for a figure to be judged")
 	fs.BoolVar(&cfg.judge, "judge", false, "exit with 3 when a budget is not met, 4 when one cannot be judged")
@@ -67,8 +69,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	if err := fs.Parse(args); err != nil {
 		return cfg, err
 	}
-	if fs.NArg() > 0 || cfg.rounds < 1 || cfg.streams < 1 || cfg.noise <= 0 || cfg.benchproxy == "" {
-		return cfg, errors.New("want -benchproxy PATH, and -rounds, -streams and -noise above 0")
+	if fs.NArg() > 0 || cfg.rounds < 1 || cfg.streams < 1 || cfg.large < 1 || cfg.noise <= 0 || cfg.benchproxy == "" {
+		return cfg, errors.New("want -benchproxy PATH, and -rounds, -large, -streams and -noise above 0")
 	}
 	var err error
 	if cfg.targets, err = choose("-targets", *targets+","+direct, targetNames); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // Exit codes with -judge; without it a run that was measured ends with 0.
@@ -81,7 +82,7 @@ func measureAll(ctx context.Context, cfg config, progress io.Writer) (*report, e
 		return nil, fmt.Errorf("make directory for stores: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's temporary directory
-	b := &bench{cfg: cfg, dir: dir, progress: progress}
+	b := &bench{cfg: cfg, dir: dir, progress: progress, began: time.Now()}
 	defer b.Close()
 	r := newReport(cfg)
 	if err := r.name(ctx, cfg); err != nil {

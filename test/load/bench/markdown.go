@@ -25,7 +25,8 @@ func (r *report) markdown() string {
 	}
 	for _, s := range r.sheets() {
 		fmt.Fprintf(&b, "\n## %s%s\n\n", strings.ToUpper(s.title[:1]), s.title[1:])
-		writeRow(&b, append([]string{""}, s.head...))
+		b.WriteString("| ")
+		writeRow(&b, s.head)
 		b.WriteString("|---|" + strings.Repeat("--:|", len(s.head)) + "\n")
 		for _, row := range s.rows {
 			writeRow(&b, row)

@@ -45,15 +45,21 @@ func ratioOf(own, other series) ratio {
 }
 
 // resample gives the ratios of medians of rounds drawn with replacement, ascending. Where the other's median is not above
-// 0 the ratio has no bound. The draws are the same in every run, so that a table follows from its data.
+// 0 the ratio has no bound. The draws are the same in every run and do not depend on the order of the rounds, so that a
+// table follows from its data.
 func resample(own, other series) []float64 {
+	pairs := make([][2]float64, len(own))
+	for i := range pairs {
+		pairs[i] = [2]float64{own[i], other[i]}
+	}
+	slices.SortFunc(pairs, func(a, b [2]float64) int { return slices.Compare(a[:], b[:]) })
 	random := rand.New(rand.NewPCG(1, 2))
 	out := make([]float64, draws)
-	a, b := make([]float64, len(own)), make([]float64, len(own))
+	a, b := make([]float64, len(pairs)), make([]float64, len(pairs))
 	for i := range out {
-		for k := range a {
-			n := random.IntN(len(own))
-			a[k], b[k] = own[n], other[n]
+		for k := range pairs {
+			p := pairs[random.IntN(len(pairs))]
+			a[k], b[k] = p[0], p[1]
 		}
 		slices.Sort(a)
 		slices.Sort(b)

@@ -17,6 +17,7 @@ type report struct {
 	Machine     machine         `json:"machine"`
 	Targets     []string        `json:"targets"`
 	Rounds      int             `json:"rounds"`
+	Large       int             `json:"large_every"` // large scenarios were played in one round of so many
 	Streams     int             `json:"streams"`
 	Noise       float64         `json:"noise_bound"` // spread of direct above which nothing is judged
 	Scenarios   []*scenarioRow  `json:"scenarios"`
@@ -77,7 +78,7 @@ func (s series) spread() (share float64, ok bool) {
 
 func newReport(cfg config) *report {
 	return &report{
-		Schema: 2, Targets: cfg.targets, Rounds: cfg.rounds, Streams: cfg.streams, Noise: cfg.noise,
+		Schema: 2, Targets: cfg.targets, Rounds: cfg.rounds, Large: cfg.large, Streams: cfg.streams, Noise: cfg.noise,
 		Command: cfg.command, Commit: cfg.commit, Date: time.Now().UTC().Format(time.RFC3339), Machine: here(),
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +75,7 @@ func played(base, proxy, record, other float64) map[string]batch {
 }
 
 func TestReport(t *testing.T) {
-	cfg := config{rounds: 3, streams: 10, targets: insideNames, only: measured(), noise: 10}
+	cfg := config{rounds: 3, streams: 10, targets: insideNames, only: measured(), noise: 10, command: "make this", commit: "abc"}
 	r := newReport(cfg)
 	for _, name := range []string{"events", "ttft", "load"} {
 		s := scenario{name: name, per: "event", queue: name == "load"}
@@ -104,6 +106,26 @@ func TestReport(t *testing.T) {
 		if !strings.Contains(table.String(), cell) {
 			t.Errorf("the table lacks %q:\n%s", cell, table.String())
 		}
+	}
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := r.writeMarkdown(page); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"\n| | direct itself | proxy | record | reverseproxy |\n|---|--:|--:|--:|--:|\n| events p50 () | 100 [100..900] | +30 [20..40] | +50 [30..50] | +200 [100..200] |\n",
+		"\n| CPU a small JSON request, record / reverseproxy | 0.50 | <= 0.45 | <= 0.3 | x | not met |\n",
+		"\nWritten by `make this` at ", ", of commit abc;",
+	} {
+		if !strings.Contains(string(text), line) {
+			t.Errorf("the page lacks %q:\n%s", line, text)
+		}
+	}
+	if err := r.writeMarkdown(t.TempDir()); err == nil {
+		t.Error("a page is written over a folder")
 	}
 	b, err := json.Marshal(r)
 	if err != nil || !bytes.Contains(b, []byte(`"schema":2`)) {

@@ -148,7 +148,7 @@ func (r *report) heading() []string {
 		lines[0] += fmt.Sprintf("; %s %s", v.Name, v.Version)
 	}
 	return append(lines,
-		fmt.Sprintf("%d rounds, every scenario on every target in each, those with hundreds of streams in every third", r.Rounds))
+		fmt.Sprintf("%d rounds, in each every scenario on every target; those with hundreds of streams in one round of %d", r.Rounds, r.Large))
 }
 
 // notes say how to read the tables.

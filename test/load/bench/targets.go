@@ -95,6 +95,7 @@ type bench struct {
 	cfg      config
 	dir      string
 	progress io.Writer
+	began    time.Time
 	engine   *rig.Engine
 	targets  []*target
 	stores   int
@@ -111,7 +112,10 @@ func (b *bench) Close() {
 	}
 }
 
-func (b *bench) note(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
+// note says what is going on and how many seconds it took to get there.
+func (b *bench) note(format string, args ...any) {
+	fmt.Fprintf(b.progress, "%4.0f s: %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
 
 // start starts the engine and one process for each target.
 func (b *bench) start(ctx context.Context) (err error) {

@@ -108,6 +108,36 @@ func TestCosts(t *testing.T) {
 	}
 }
 
+// TestTreeEndsWhole holds that Close leaves no process of a tree, whether the tree ends its own or not.
+func TestTreeEndsWhole(t *testing.T) {
+	for name, script := range map[string]string{
+		"ends its own": `sleep 1000 & trap "kill $!; wait; exit 0" TERM; echo up; wait`,
+		"is deaf":      `trap '' TERM; (trap '' TERM; while :; do sleep 0.05; done) & echo up; while :; do sleep 0.05; done`,
+	} {
+		p, err := StartTree("/bin/sh", "-c", script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Out.Match(bounded(t), regexp.MustCompile("up")); err != nil {
+			t.Fatal(err)
+		}
+		all, err := Tree(p.PID())
+		if err != nil || len(all) < 2 || all[0] != p.PID() || p.Ended() {
+			t.Errorf("%s: processes %v, %v", name, all, err)
+		}
+		p.Close()
+		if !p.Ended() {
+			t.Errorf("%s: it runs on", name)
+		}
+		for _, pid := range all[:2] {
+			if err := Poll(bounded(t), func() (bool, error) { _, err := MemoryOf(pid); return err != nil, nil }); err != nil {
+				t.Errorf("%s: process %d is left", name, pid)
+			}
+		}
+		p.Close() // a second time it does nothing
+	}
+}
+
 func TestCostsOfNobody(t *testing.T) {
 	const nobody = 1<<22 + 1 // above any process id
 	if _, err := CPU(nobody); err == nil {
@@ -115,6 +145,9 @@ func TestCostsOfNobody(t *testing.T) {
 	}
 	if _, err := MemoryOf(nobody); err == nil {
 		t.Error("a process that is not there has memory")
+	}
+	if _, err := Tree(nobody); err == nil {
+		t.Error("a process that is not there has started others")
 	}
 	if _, err := Files(nobody); err == nil {
 		t.Error("a process that is not there has files")
