@@ -27,23 +27,30 @@ func (w *Writer) commitAll() {
 	defer close(w.done)
 	timer := time.NewTimer(batchDelay)
 	defer timer.Stop()
-	for first := range w.ready {
+	for batch := range w.ready {
 		timer.Reset(batchDelay)
-		batch, size := []*record{first}, first.size()
+		size := sizeOf(batch)
 	gather:
-		for size < batchBytes && len(batch) < batchRecords {
+		for size < batchBytes && len(batch)+handRecords <= batchRecords {
 			select {
-			case r, ok := <-w.ready:
+			case more, ok := <-w.ready:
 				if !ok {
 					break gather
 				}
-				batch, size = append(batch, r), size+r.size()
+				batch, size = append(batch, more...), size+sizeOf(more)
 			case <-timer.C:
 				break gather
 			}
 		}
 		w.commit(batch)
 	}
+}
+
+func sizeOf(records []*record) (n int64) {
+	for _, r := range records {
+		n += r.size()
+	}
+	return n
 }
 
 // commit stores a batch and acknowledges its records, or drops them all with the reason.

@@ -3,6 +3,7 @@ package recorder
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -71,9 +72,28 @@ func newPreparer(w *Writer) (*preparer, error) {
 	return &preparer{w: w, enc: enc}, nil
 }
 
-// work prepares what is queued until the queue is closed and empty.
+// work prepares what is queued until the queue has ended and is empty.
 func (p *preparer) work() {
-	for q := range p.w.queue {
+	timer := time.NewTimer(handDelay)
+	timer.Stop()
+	var batch []queued
+	for {
+		var ok bool
+		if batch, ok = p.w.take(batch, timer); !ok {
+			return
+		}
+		if records := p.prepareAll(batch); len(records) > 0 {
+			p.w.ready <- records
+		}
+		clear(batch) // it must not hold what is stored
+	}
+}
+
+// prepareAll prepares a batch, without what cannot be coded and what must be dropped to end in time.
+func (p *preparer) prepareAll(batch []queued) []*record {
+	records := make([]*record, 0, len(batch))
+	for i := range batch {
+		q := &batch[i]
 		select {
 		case <-p.w.hurry:
 			p.w.drop(q.x.ID, q.cost, DropShutdown)
@@ -86,8 +106,9 @@ func (p *preparer) work() {
 			p.w.drop(q.x.ID, q.cost, DropEncode)
 			continue
 		}
-		p.w.ready <- r
+		records = append(records, r)
 	}
+	return records
 }
 
 // prepare masks, keys, digests, summarizes and compresses one exchange. The exchange itself stays as it is.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
@@ -33,10 +34,10 @@ type Writer struct {
 	store *Store
 	o     WriterOptions
 
-	queue   chan *queued   // offered, bounded by bytes
-	ready   chan *record   // prepared, to the committer
+	queue   queue          // offered, bounded by bytes; guarded by mu
+	ready   chan []*record // prepared, to the committer
 	hurry   chan struct{}  // closed when what is queued is to be dropped
-	workers sync.WaitGroup // ends when queue is closed and empty
+	workers sync.WaitGroup // ends when the queue has ended and is empty
 	done    chan struct{}  // closed when the committer has ended
 	known   knownBlobs
 	bodies  knownBodies
@@ -51,13 +52,6 @@ type Writer struct {
 	acked      int64
 	lateDrops  int64 // drops after the closing write, in Health only
 	degraded   string
-}
-
-// queued is an offered exchange with what the queue must remember of it.
-type queued struct {
-	x    *exchange.Exchange
-	seq  uint64
-	cost int64 // bytes of memory
 }
 
 // Health is the state of a writer, for people and for /healthz.
@@ -96,8 +90,7 @@ func (s *Store) NewWriter(run exchange.Run, o WriterOptions) (*Writer, error) {
 	}
 	w := &Writer{
 		store: s, o: o, run: maskRun(run),
-		queue: make(chan *queued, o.queueBytes()/recordOverhead+1),
-		ready: make(chan *record, o.workers()),
+		queue: newQueue(), ready: make(chan []*record, o.workers()),
 		hurry: make(chan struct{}), done: make(chan struct{}),
 	}
 	w.builder.known = &w.bodies
@@ -115,7 +108,7 @@ func (w *Writer) start() error {
 	for range w.o.workers() {
 		p, err := newPreparer(w)
 		if err != nil {
-			close(w.queue)
+			w.queue.end()
 			return err
 		}
 		w.workers.Go(p.work)
@@ -131,8 +124,7 @@ func (w *Writer) start() error {
 // Offer hands over a sealed exchange and never waits. false means that it is not stored; it is counted with its reason
 // and told to OnDropped. The writer holds x until it is stored; x is not changed.
 func (w *Writer) Offer(x *exchange.Exchange) bool {
-	q := &queued{x: x, cost: memoryOf(x)}
-	if why := w.enqueue(q); why != "" {
+	if why := w.enqueue(queued{x: x, cost: memoryOf(x)}); why != "" {
 		w.told(x.ID, why)
 		return false
 	}
@@ -140,21 +132,25 @@ func (w *Writer) Offer(x *exchange.Exchange) bool {
 }
 
 // enqueue puts q in the queue, or counts it as dropped and says why.
-func (w *Writer) enqueue(q *queued) DropReason {
+func (w *Writer) enqueue(q queued) DropReason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	why := w.refuse(q)
-	if why == "" {
-		select {
-		case w.queue <- q:
-			w.queueBytes += q.cost
-			return ""
-		default:
-			why = DropQueueFull
-		}
+	if why := w.refuse(&q); why != "" {
+		w.countDrop(why)
+		return why
 	}
-	w.countDrop(why)
-	return why
+	w.queueBytes += q.cost
+	w.queue.put(q)
+	return ""
+}
+
+// take waits for queued exchanges and gives some of them, in the memory of into. ok is false when there are no more.
+func (w *Writer) take(into []queued, timer *time.Timer) (some []queued, ok bool) {
+	more := w.queue.wait(timer)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	some = w.queue.pop(into)
+	return some, more || len(some) > 0
 }
 
 // refuse gives the reason why q cannot be queued, "" for none. It numbers an exchange that has no number yet.
@@ -273,7 +269,7 @@ func (w *Writer) drain(ctx context.Context) {
 	w.mu.Lock()
 	if !w.closed {
 		w.closed = true
-		close(w.queue)
+		w.queue.end()
 	}
 	w.mu.Unlock()
 	select {
