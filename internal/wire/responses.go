@@ -25,10 +25,9 @@ func responsesKnows(key string) bool {
 	return false
 }
 
-// isResponses tells an event or a whole answer of the dialect.
+// isResponses tells an event or a whole answer of the dialect. Some gateways leave the type of an event to its SSE name.
 func isResponses(v *fastjson.Value) bool {
-	kind := string(text(v.Get("type")))
-	return strings.HasPrefix(kind, "response.") || kind == "error" || present(v.Get("response")) || string(text(v.Get("object"))) == "response"
+	return firstOf(v, "type", "response", "item", "item_id", "part") != nil || string(text(v.Get("object"))) == "response"
 }
 
 // readResponses reads an event of /v1/responses, or the one response object of an answer that was not streamed.
