@@ -141,6 +141,7 @@ type DetailBody struct {
 	Timeline      TimelineView               `json:"timeline"`
 	Tunnel        *Tunnel                    `json:"tunnel,omitempty"`
 	Origin        *Origin                    `json:"origin,omitempty"`
+	Instrument    *Instrument                `json:"instrument,omitempty"` // of the run, where the run is known
 }
 
 // MarshalJSON writes the fields of the row and of the detail as one object.
