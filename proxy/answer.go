@@ -41,8 +41,12 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, c *clientConn, f *flight) {
 	}
 	b := &bodyStream{f: f, c: c, w: ctx.Conn(), header: h}
 	if f.frame.length < 0 {
-		b.w = chunkWriter{ctx.Conn()}
 		b.announceTrailers()
+		b.chunks = &chunkWriter{w: ctx.Conn(), c: c, f: f, trailers: len(b.names) > 0}
+		b.w = b.chunks
+	}
+	if f.frame.holdsData(f.conn.unread()) {
+		c.holdHead()
 	}
 	ctx.Response.ImmediateHeaderFlush = true
 	ctx.Response.SetBodyStream(b, int(f.frame.length))
@@ -62,7 +66,7 @@ func clientHead(f *flight, bodyless bool) []byte {
 	r := &f.response
 	var b bytes.Buffer
 	b.Grow(len(r.Head) + 64)
-	b.WriteString("HTTP/1.1 " + strconv.Itoa(r.Status) + " " + r.Reason + "\r\n")
+	writeAll(&b, "HTTP/1.1 ", strconv.Itoa(r.Status), " ", r.Reason, "\r\n")
 	hop := nominated(r.Headers)
 	for _, h := range r.Headers {
 		name := lower(h.Name)
@@ -76,7 +80,7 @@ func clientHead(f *flight, bodyless bool) []byte {
 			f.noteClient("header_removed", h.Name, h.Value, "", "hop_by_hop")
 			continue
 		}
-		b.WriteString(h.Name + ": " + h.Value + "\r\n")
+		writeAll(&b, h.Name, ": ", h.Value, "\r\n")
 	}
 	if !bodyless && f.frame.length < 0 {
 		b.WriteString("Transfer-Encoding: chunked\r\n")
@@ -86,6 +90,13 @@ func clientHead(f *flight, bodyless bool) []byte {
 	}
 	b.WriteString("\r\n")
 	return b.Bytes()
+}
+
+// writeAll writes parts without joining them first.
+func writeAll(b *bytes.Buffer, parts ...string) {
+	for _, p := range parts {
+		b.WriteString(p)
+	}
 }
 
 func (f *flight) noteClient(kind, name, from, to, reason string) {
@@ -102,6 +113,7 @@ type bodyStream struct {
 	f      *flight
 	c      *clientConn
 	w      io.Writer
+	chunks *chunkWriter // the same; nil for a body with a length
 	header *fasthttp.ResponseHeader
 	names  []string // trailers that were announced
 }
@@ -125,6 +137,9 @@ func (b *bodyStream) WriteTo(io.Writer) (n int64, err error) {
 	n, err = b.f.stream(b.w)
 	if err == nil {
 		b.passTrailers()
+		if b.chunks != nil {
+			err = b.chunks.end()
+		}
 	}
 	return n, err
 }
@@ -132,6 +147,7 @@ func (b *bodyStream) WriteTo(io.Writer) (n int64, err error) {
 // Close seals the exchange. The library calls it after WriteTo, and also when the head could not be sent.
 func (b *bodyStream) Close() error {
 	b.c.disarm()
+	_ = b.c.releaseHead() // the head of a body that broke before its first byte
 	if b.f.end == "" {
 		_ = b.f.writeFailed(net.ErrClosed)
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,8 +24,13 @@ type clientConn struct {
 	origin clock.Origin // monotonic zero of stall
 	stall  rolling
 
-	began    time.Time // first byte of the request that is read now; zero before
-	skipRead bool      // reads are TLS records: tlsClient notes the beginning
+	began time.Time // first byte of the request that is read now; zero before
+	tls   bool      // what is read and written are TLS records: tlsClient does what looks into it
+	wait  requestWait
+
+	holding bool    // the next write is a head to be kept back, see holdHead
+	head    *[]byte // a head that was kept back; nil when there is none
+	ended   bool    // the end of a chunked body is written; the library's is yet to come
 
 	mu     sync.Mutex
 	gone   bool   // the peer closed
@@ -77,12 +81,25 @@ func (c *clientConn) lost() {
 func (c *clientConn) Read(p []byte) (int, error) {
 	n, err := c.takeAhead(p), error(nil)
 	if n == 0 {
-		n, err = c.Conn.Read(p)
+		n, err = c.receive(p)
 	}
-	if !c.skipRead {
+	if !c.tls {
 		c.note(n)
 	}
 	return n, err
+}
+
+// receive reads what came with the first byte of a request, else from the socket.
+func (c *clientConn) receive(p []byte) (int, error) {
+	if n := c.wait.take(p); n > 0 {
+		return n, nil
+	}
+	if len(p) == 1 && !c.tls && !c.fallback {
+		if n, ok, err := c.wait.firstByte(c, p); ok {
+			return n, err
+		}
+	}
+	return c.Conn.Read(p)
 }
 
 func (c *clientConn) note(n int) {
@@ -104,10 +121,21 @@ func (c *clientConn) requestBegan() clock.Origin {
 
 // Write fails when the client takes nothing for the stall time.
 func (c *clientConn) Write(p []byte) (int, error) {
+	if c.holding {
+		return c.keepHead(p), nil
+	}
+	if !c.tls {
+		if rest := c.swallow(p); len(rest) < len(p) {
+			return len(p), nil
+		}
+	}
 	if c.stall.d > 0 {
 		if t, due := c.stall.renew(c.origin.NS()); due {
 			_ = c.Conn.SetWriteDeadline(t)
 		}
+	}
+	if c.head != nil {
+		return c.writeBehindHead(p)
 	}
 	return c.Conn.Write(p)
 }
@@ -183,6 +211,14 @@ func (t *tlsClient) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write is where the end of a body can be told from other bytes.
+func (t *tlsClient) Write(p []byte) (int, error) {
+	if rest := t.c.swallow(p); len(rest) < len(p) {
+		return len(p), nil
+	}
+	return t.Conn.Write(p)
+}
+
 // clientOf finds the connection beneath what the HTTP library hands out.
 func clientOf(c net.Conn) *clientConn {
 	switch c := c.(type) {
@@ -226,7 +262,7 @@ func (l *hubListener) Accept() (net.Conn, error) {
 	if l.tls == nil {
 		return c, nil
 	}
-	c.skipRead = true
+	c.tls = true
 	return &tlsClient{Conn: tls.Server(c, l.tls), c: c}, nil
 }
 
@@ -283,26 +319,4 @@ func (r *registry) all() []*clientConn {
 		out = append(out, c)
 	}
 	return out
-}
-
-// chunkWriter writes each p as one chunk in one call.
-type chunkWriter struct{ w net.Conn }
-
-// chunkBuffers are scratch space of chunkWriter, so that no stream holds one while it waits.
-var chunkBuffers = sync.Pool{New: func() any { return new([]byte) }}
-
-// Write sends p as one chunk and returns how much of p was sent.
-func (w chunkWriter) Write(p []byte) (int, error) {
-	b := chunkBuffers.Get().(*[]byte)
-	out := strconv.AppendInt((*b)[:0], int64(len(p)), 16)
-	out = append(out, "\r\n"...)
-	out = append(out, p...)
-	out = append(out, "\r\n"...)
-	_, err := w.w.Write(out)
-	*b = out
-	chunkBuffers.Put(b)
-	if err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

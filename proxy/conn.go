@@ -44,7 +44,14 @@ func (c *engineConn) closeRaw() { _ = c.raw.Close() }
 // alive reports whether an unused connection may carry another request. A TLS connection may hold what the socket does
 // not show: records that came with the last answer, such as the engine's goodbye or an answer nobody asked for.
 func (c *engineConn) alive() bool {
-	return alive(c.raw) && (c.Conn == c.raw || aliveByDeadline(c.Conn))
+	if c.kernel != nil {
+		if !c.kernel.alive() {
+			return false
+		}
+	} else if !alive(c.raw) {
+		return false
+	}
+	return c.Conn == c.raw || aliveByDeadline(c.Conn)
 }
 
 // unread are the bytes that were read and not yet used.

@@ -204,3 +204,17 @@ func (b *bodyFrame) ended() bool {
 
 // endsByClose reports whether the end of the connection is the proper end of the body.
 func (b *bodyFrame) endsByClose() bool { return !b.chunked && b.length < 0 }
+
+// holdsData reports whether the next decode of p, the first bytes behind the head, surely gives body bytes. It may be
+// wrong about odd chunk lines only, and then it says no.
+func (b *bodyFrame) holdsData(p []byte) bool {
+	if !b.chunked {
+		return len(p) > 0
+	}
+	line := bytes.IndexByte(p, '\n')
+	if line < 0 || line+1 == len(p) {
+		return false
+	}
+	digit, ok := hexDigit(p[0])
+	return ok && digit > 0
+}

@@ -110,22 +110,17 @@ func (f *flight) begin(ctx context.Context) error {
 
 // connect gets a connection, which cancel can close from then on.
 func (f *flight) connect(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	f.mu.Lock()
-	f.abort = cancel
-	stop := f.stop
-	f.mu.Unlock()
-	if stop != nil {
-		return net.ErrClosed
+	c, reused := f.up.unused(), true
+	if c == nil {
+		var err error
+		if c, err = f.dial(ctx); err != nil {
+			return err
+		}
+		reused = false
 	}
-	c, reused, err := f.up.take(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.abort = nil
-	if err != nil {
-		return err
-	}
 	if f.stop != nil {
 		c.closeRaw()
 		return net.ErrClosed
@@ -134,6 +129,20 @@ func (f *flight) connect(ctx context.Context) error {
 	c.begin()
 	f.tl.Dialed = exchange.MarkAt(f.origin.NS())
 	return nil
+}
+
+// dial makes a connection, unless cancel comes first.
+func (f *flight) dial(ctx context.Context) (*engineConn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.mu.Lock()
+	f.abort = cancel
+	stop := f.stop
+	f.mu.Unlock()
+	if stop != nil {
+		return nil, net.ErrClosed
+	}
+	return f.up.dial(ctx)
 }
 
 // readHead waits for the final response head.
@@ -252,6 +261,14 @@ func classify(err error, phase string) (exchange.End, *exchange.Cause) {
 	}
 	c.Code = "reset"
 	return exchange.EndReset, c
+}
+
+// tooLate makes cancel do nothing from now on: the engine has sent all it had. A client may leave as soon as it has the
+// end of the body, which goes out with the last write.
+func (f *flight) tooLate() {
+	f.mu.Lock()
+	f.done = true
+	f.mu.Unlock()
 }
 
 // detach parts the exchange from its connection, which is kept for others or closed.

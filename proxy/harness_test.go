@@ -223,6 +223,7 @@ type rigOptions struct {
 	network  string // tcp, unix
 	tls      bool   // towards clients
 	fallback bool
+	wrap     func(net.Listener) net.Listener // of what the server accepts on
 	up       UpstreamOptions
 	session  SessionOptions
 	server   ServerOptions
@@ -254,6 +255,9 @@ func newRig(t testing.TB, engineURL string, edit ...func(*rigOptions)) *rig {
 	r.server.fallback = o.fallback
 	ln := listen(t, o.network)
 	r.addr = ln.Addr().String()
+	if o.wrap != nil {
+		ln = o.wrap(ln)
+	}
 	served := make(chan error, 1)
 	go func() { served <- r.server.Serve(ln) }()
 	t.Cleanup(func() {

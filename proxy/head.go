@@ -34,12 +34,13 @@ func headEnd(b []byte, from int) int {
 }
 
 // parseHeaders reads header lines up to the blank line. Folded lines are joined by one blank; names keep their case.
+// The strings share one copy of b.
 func parseHeaders(b []byte) ([]exchange.Header, error) {
 	out := make([]exchange.Header, 0, bytes.Count(b, []byte{'\n'}))
-	for len(b) > 0 {
-		line, rest, _ := bytes.Cut(b, []byte{'\n'})
-		b = rest
-		line = bytes.TrimSuffix(line, []byte{'\r'})
+	for rest := string(b); len(rest) > 0; {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\n")
+		line = strings.TrimSuffix(line, "\r")
 		if len(line) == 0 {
 			break
 		}
@@ -48,26 +49,27 @@ func parseHeaders(b []byte) ([]exchange.Header, error) {
 				return nil, fmt.Errorf("%w: folded line before any header", errMalformed)
 			}
 			last := &out[len(out)-1]
-			last.Value = strings.TrimSpace(last.Value + " " + string(bytes.TrimSpace(line)))
+			last.Value = strings.TrimSpace(last.Value + " " + strings.TrimSpace(line))
 			continue
 		}
-		name, value, ok := bytes.Cut(line, []byte{':'})
+		name, value, ok := strings.Cut(line, ":")
 		if !ok || !isToken(name) {
 			return nil, fmt.Errorf("%w: header line without a valid name", errMalformed)
 		}
-		out = append(out, exchange.Header{Name: string(name), Value: string(bytes.TrimSpace(value))})
+		out = append(out, exchange.Header{Name: name, Value: strings.TrimSpace(value)})
 	}
 	return out, nil
 }
 
-// isToken reports whether b may be a header name.
-func isToken(b []byte) bool {
-	for _, c := range b {
+// isToken reports whether s may be a header name.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
 		if c <= ' ' || c >= 0x7f || strings.IndexByte("\"(),/:;<=>?@[\\]{}", c) >= 0 {
 			return false
 		}
 	}
-	return len(b) > 0
+	return len(s) > 0
 }
 
 // parseResponse reads the status line and headers of a raw response head.

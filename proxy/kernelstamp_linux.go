@@ -17,13 +17,36 @@ type kernelConn struct {
 	*net.TCPConn
 	rc      syscall.RawConn
 	receive func(fd uintptr) bool // made once: a closure per read would be an allocation per read
+	look    func(fd uintptr)      // the same, of alive
 
-	msg   unix.Msghdr
-	iov   unix.Iovec
-	oob   [64]byte
-	n     int
-	errno syscall.Errno
-	at    int64 // stamp of the last read that brought bytes, Unix ns; 0 when the kernel gave none
+	silent bool // what look saw
+	msg    unix.Msghdr
+	iov    unix.Iovec
+	oob    [64]byte
+	n      int
+	errno  syscall.Errno
+	at     int64 // stamp of the last read that brought bytes, Unix ns; 0 when the kernel gave none
+}
+
+// stamping keeps the kernel stamping. It begins a moment after the first socket of the machine asks for stamps and ends
+// with the last: without this the first reads of a connection could have none. It is a socket that receives nothing.
+type stamping struct{ fd int }
+
+func keepStamping() stamping {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return stamping{-1} // reads are then stamped as the kernel sees fit, and say how
+	}
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
+	return stamping{fd}
+}
+
+// end lets the kernel stop.
+func (s *stamping) end() {
+	if s.fd >= 0 {
+		_ = unix.Close(s.fd)
+		s.fd = -1
+	}
 }
 
 // stampedByKernel asks the kernel for receive stamps on c. It gives c back, and nil, where there are none to be had.
@@ -46,7 +69,7 @@ func stampedByKernel(c net.Conn) (net.Conn, *kernelConn) {
 	k := &kernelConn{TCPConn: tcp, rc: rc}
 	k.msg.Iov = &k.iov
 	k.msg.SetIovlen(1)
-	k.receive = k.recvmsg
+	k.receive, k.look = k.recvmsg, k.peek
 	return k, k
 }
 
@@ -101,3 +124,14 @@ func (k *kernelConn) stamp() int64 {
 
 // taken is the stamp of the last read that brought bytes, Unix ns; ok is false when the kernel gave none.
 func (k *kernelConn) taken() (unix int64, ok bool) { return k.at, k.at != 0 }
+
+// alive is the test of an unused connection, see there, without garbage.
+func (k *kernelConn) alive() bool {
+	return k.rc.Control(k.look) == nil && k.silent
+}
+
+func (k *kernelConn) peek(fd uintptr) {
+	var b [1]byte
+	_, _, errno := unix.Syscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&b[0])), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+	k.silent = errno == unix.EAGAIN
+}

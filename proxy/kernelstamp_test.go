@@ -5,8 +5,10 @@ package proxy
 import (
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -15,6 +17,7 @@ import (
 // TestReadsCarryTheKernelsStamp holds which clock stamps which connection, and that a stamp lies between the engine's
 // write and the end of our write to the client.
 func TestReadsCarryTheKernelsStamp(t *testing.T) {
+	waitForStamps(t)
 	server, client := certificate(t)
 	for name, c := range map[string]struct {
 		listen string
@@ -86,6 +89,7 @@ func TestReadsCarryTheKernelsStamp(t *testing.T) {
 
 // TestReadByKernelDoesNotAllocate holds that the stamp costs no garbage.
 func TestReadByKernelDoesNotAllocate(t *testing.T) {
+	waitForStamps(t)
 	ln := listen(t, "tcp")
 	e := newEngineOn(t, ln, func(p *peer, _ asked) bool {
 		for range 201 { // AllocsPerRun calls once more than it is told
@@ -121,4 +125,36 @@ func TestReadByKernelDoesNotAllocate(t *testing.T) {
 	if n > 1 { // the engine's write and the channel share the count
 		t.Errorf("%v allocations a read", n)
 	}
+}
+
+// waitForStamps returns once the kernel stamps, which it begins a moment after it is asked, and keeps it stamping for
+// the test.
+func waitForStamps(t *testing.T) {
+	t.Helper()
+	stamps := keepStamping()
+	t.Cleanup(stamps.end)
+	ln := listen(t, "tcp")
+	nc, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	far, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	_, k := stampedByKernel(nc)
+	for deadline := clock.Now().Add(10 * time.Second); clock.Now().Before(deadline); {
+		if _, err := far.Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := k.taken(); ok {
+			return
+		}
+	}
+	t.Fatal("the kernel gives no stamps")
 }

@@ -72,10 +72,7 @@ func (o *outgoing) note(kind, name, from, to, reason string) {
 }
 
 func (o *outgoing) line(name, value string) {
-	o.head.WriteString(name)
-	o.head.WriteString(": ")
-	o.head.WriteString(value)
-	o.head.WriteString("\r\n")
+	writeAll(&o.head, name, ": ", value, "\r\n")
 }
 
 // requestLine joins the upstream's prefix and the target, brought to origin form.
@@ -88,7 +85,7 @@ func (o *outgoing) requestLine() {
 		o.note("target_changed", "target", o.call.Target, target, "upstream_url")
 	}
 	o.head.Grow(256 + len(o.call.Head))
-	o.head.WriteString(o.call.Method + " " + target + " HTTP/1.1\r\n")
+	writeAll(&o.head, o.call.Method, " ", target, " HTTP/1.1\r\n")
 }
 
 // originForm cuts scheme and authority off an absolute target.
@@ -180,9 +177,9 @@ func wantsWebSocket(c *Call) bool {
 // rawHead is the head of a call that came without one.
 func rawHead(c *Call) []byte {
 	var b bytes.Buffer
-	b.WriteString(c.Method + " " + c.Target + " HTTP/1.1\r\n")
+	writeAll(&b, c.Method, " ", c.Target, " HTTP/1.1\r\n")
 	for _, h := range c.Headers {
-		b.WriteString(h.Name + ": " + h.Value + "\r\n")
+		writeAll(&b, h.Name, ": ", h.Value, "\r\n")
 	}
 	b.WriteString("\r\n")
 	return b.Bytes()

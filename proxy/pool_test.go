@@ -23,12 +23,15 @@ func TestWaryPoolLetsConnectionsRest(t *testing.T) {
 		}
 		take := func(wantReused bool) *engineConn {
 			t.Helper()
-			c, reused, err := up.take(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if reused != wantReused {
+			c := up.unused()
+			if reused := c != nil; reused != wantReused {
 				t.Errorf("reused is %v, want %v", reused, wantReused)
+			}
+			if c == nil {
+				var err error
+				if c, err = up.dial(t.Context()); err != nil {
+					t.Fatal(err)
+				}
 			}
 			return c
 		}

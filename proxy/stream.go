@@ -20,6 +20,9 @@ func (f *flight) stream(w io.Writer) (sent int64, err error) {
 			}
 		}
 		data, used, err := f.frame.decode(f.conn.unread())
+		if f.frame.ended() {
+			f.tooLate()
+		}
 		f.rec.addBody(data)
 		n, werr := f.pass(w, data, at)
 		sent += int64(n)

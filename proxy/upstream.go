@@ -34,6 +34,7 @@ type Upstream struct {
 	free   []*engineConn // unused connections, oldest first
 	sweep  *time.Timer   // closes the old ones; nil when none is set
 	closed bool
+	stamps stamping // until Close
 
 	// wary is set once the engine was seen to close a connection that it had given no sign of closing. Some close after
 	// every streamed answer: a request sent in that moment is lost, and must not be sent again.
@@ -44,7 +45,7 @@ type Upstream struct {
 // it means to close, it has closed by then.
 const restTime = 5 * time.Millisecond
 
-// NewUpstream checks the options. It makes no connection.
+// NewUpstream checks the options. It makes no connection. Close must be called in the end.
 func NewUpstream(o UpstreamOptions) (*Upstream, error) {
 	u := &Upstream{
 		opts:    o,
@@ -61,6 +62,7 @@ func NewUpstream(o UpstreamOptions) (*Upstream, error) {
 			Hint:  "write http://host:port, https://host or unix:/path/to/socket",
 		}
 	}
+	u.stamps = keepStamping()
 	return u, nil
 }
 
@@ -109,17 +111,16 @@ func (u *Upstream) Name() string { return u.opts.Name }
 // URL is where requests are sent, credentials masked.
 func (u *Upstream) URL() string { return redact.URL(u.url) }
 
-// take gives an unused connection that is still alive, or dials one. reused says which.
-func (u *Upstream) take(ctx context.Context) (c *engineConn, reused bool, err error) {
+// unused gives an unused connection that is still alive, or nil.
+func (u *Upstream) unused() *engineConn {
 	for c := u.pop(); c != nil; c = u.pop() {
 		if c.alive() {
-			return c, true, nil
+			return c
 		}
 		u.wary.Store(true)
 		c.closeRaw()
 	}
-	c, err = u.dial(ctx)
-	return c, false, err
+	return nil
 }
 
 // pop takes the youngest unused connection that has rested out of the pool; nil when there is none young enough.
@@ -189,6 +190,7 @@ func (u *Upstream) Close() error {
 		c.closeRaw()
 	}
 	u.free = nil
+	u.stamps.end()
 	return nil
 }
 

@@ -157,8 +157,8 @@ func (b *board) print() {
 		fmt.Fprintln(b.out, b.rows.head())
 		b.begun = true
 	}
-	for _, l := range lines {
-		fmt.Fprintln(b.out, l)
+	if len(lines) > 0 {
+		fmt.Fprintln(b.out, strings.Join(lines, "\n"))
 	}
 	for _, n := range notes {
 		note(b.err, "%s", n)

@@ -109,9 +109,7 @@ func candidates(command *cli.Command, flag, last string) []string {
 	case strings.HasPrefix(last, "-"):
 		out := []string{"--help"}
 		for _, f := range command.Flags {
-			if visible(f) {
-				out = append(out, "--"+f.Names()[0])
-			}
+			out = append(out, "--"+f.Names()[0])
 		}
 		slices.Sort(out)
 		return out
