@@ -143,7 +143,8 @@ func (c *capture) openStore() error {
 	}
 	var err error
 	c.store, err = recorder.Open(c.s.store, recorder.Options{
-		Sync: c.s.sync, Admin: admin, Harness: version(), Log: slog.New(slog.NewTextHandler(c.env.Stderr, nil)),
+		Sync: c.s.sync, Admin: admin, Harness: version(), Host: thisHost().Fingerprint(),
+		Log: slog.New(slog.NewTextHandler(c.env.Stderr, nil)),
 	})
 	if err != nil {
 		return err

@@ -109,7 +109,9 @@ func candidates(command *cli.Command, flag, last string) []string {
 	case strings.HasPrefix(last, "-"):
 		out := []string{"--help"}
 		for _, f := range command.Flags {
-			out = append(out, "--"+f.Names()[0])
+			if visible(f) {
+				out = append(out, "--"+f.Names()[0])
+			}
 		}
 		slices.Sort(out)
 		return out

@@ -32,13 +32,19 @@ func optionsHelp(flags []cli.Flag) string {
 	var b strings.Builder
 	b.WriteString("OPTIONS:\n")
 	for _, f := range flags {
-		if d, ok := f.(cli.DocGenerationFlag); ok {
+		if d, ok := f.(cli.DocGenerationFlag); ok && visible(f) {
 			name, text := describeFlag(d)
 			hangingText(&b, "   "+name, text)
 		}
 	}
 	hangingText(&b, "   --help, -h", "show this help")
 	return b.String()
+}
+
+// visible reports whether a flag is for people; the others are how the program calls itself.
+func visible(f cli.Flag) bool {
+	v, ok := f.(cli.VisibleFlag)
+	return !ok || v.IsVisible()
 }
 
 // describeFlag is a flag's left and right column. The word in backquotes of its usage stands for the value.

@@ -32,6 +32,9 @@ func printDetail(w io.Writer, d exchange.Detail) {
 	fmt.Fprintln(w)
 	printMetrics(w, d)
 	printTimeline(w, d)
+	if d.Instrument != nil {
+		fmt.Fprintln(w, instrumentText(d.Instrument))
+	}
 	for _, i := range d.Interventions {
 		fmt.Fprintf(w, "changed   %s to the %s: %s%s (%s)\n", i.Kind, i.Where, printable(i.Name), changeText(i), i.Reason)
 	}

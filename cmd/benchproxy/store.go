@@ -329,6 +329,11 @@ func (p *program) storeShow(c *cli.Context, r reading) error {
 	if err != nil {
 		return err
 	}
+	run, err := r.Run(string(d.Run))
+	if err != nil {
+		return err
+	}
+	d.Instrument = run.Instrument
 	if c.Bool("json") {
 		return json.NewEncoder(p.Stdout).Encode(d)
 	}

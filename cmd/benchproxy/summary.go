@@ -27,7 +27,11 @@ func printSummary(w io.Writer, run *exchange.Run, sum measure.Run) {
 	if sum.Exchanges == 0 {
 		return
 	}
-	fmt.Fprintf(w, "outcomes  %s\n\n", outcomesText(sum.Outcomes))
+	fmt.Fprintf(w, "outcomes  %s\n", outcomesText(sum.Outcomes))
+	if run != nil && run.Instrument != nil {
+		fmt.Fprintln(w, instrumentText(run.Instrument))
+	}
+	fmt.Fprintln(w)
 	if slices.ContainsFunc(sum.Metrics, func(m measure.RunMetric) bool { return m.Summary.N > 0 }) {
 		printRunMetrics(w, sum)
 	}
