@@ -211,7 +211,11 @@ func (r *reader) body(rd Read) (body []byte, ok bool) {
 	if err != nil { // a string always marshals
 		return nil, false
 	}
-	return bytes.ReplaceAll(rd.Body, []byte(`"$model"`), quoted), true
+	var b bytes.Buffer
+	if err := json.Compact(&b, bytes.ReplaceAll(rd.Body, []byte(`"$model"`), quoted)); err != nil {
+		return nil, false
+	}
+	return b.Bytes(), true
 }
 
 // holds reports whether a document is useless.
