@@ -80,6 +80,7 @@ func (w *Writer) commit(batch []*record) {
 	}
 	w.setDegraded("")
 	w.acknowledge(batch, next)
+	release(batch)
 }
 
 func (w *Writer) dropAll(batch []*record, why DropReason) {

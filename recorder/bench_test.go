@@ -88,7 +88,7 @@ func TestStoredBytesPerEvent(t *testing.T) {
 		body += len(pack(enc, c))
 	}
 	reads := len(packReads(enc, x.Timeline.Reads))
-	rest := len(recordValue(enc, &fieldWriter{}, &manifest{x: x}, nil))
+	rest := len(appendRecord(nil, enc, &fieldWriter{}, &manifest{x: x}, nil))
 	per := float64(body+reads) / float64(events)
 	t.Logf("%d events: body %d bytes, reads %d, rest of the manifest %d; %.1f bytes an event", events, body, reads, rest, per)
 	if per > 20 {

@@ -222,7 +222,7 @@ func same(a, b *exchange.Exchange) string {
 // stored is x as the store gives it back: numbered, in its run, with digests.
 func stored(x *exchange.Exchange, run exchange.ID, seq uint64) *exchange.Exchange {
 	y := *x
-	y.Run, y.Seq = run, seq
+	y.Run, y.Seq, y.Masked = run, seq, true
 	y.Request.Body.Digest, y.Response.Body.Digest = x.Request.Body.Sum(), x.Response.Body.Sum()
 	return &y
 }

@@ -3,6 +3,7 @@ package recorder
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -28,6 +29,26 @@ type record struct {
 type blob struct {
 	sum    digest
 	chunks [][]byte
+}
+
+// usedRecords are records whose commit is over, for the memory of their rows and manifests.
+var usedRecords sync.Pool
+
+func newRecord() *record {
+	if r, ok := usedRecords.Get().(*record); ok {
+		return r
+	}
+	return &record{row: make([]byte, 0, 512), manifest: make([]byte, 0, 1<<10)}
+}
+
+// release gives the records of a batch back, but for memory that an odd one made large.
+func release(batch []*record) {
+	for _, r := range batch {
+		if cap(r.row)+cap(r.manifest) <= 8<<10 {
+			*r = record{row: r.row, manifest: r.manifest}
+			usedRecords.Put(r)
+		}
+	}
 }
 
 // inBlock is the number of bytes that r takes in a block, at most.
@@ -61,6 +82,7 @@ func (b blob) bytes() (n int64) {
 type preparer struct {
 	w       *Writer
 	enc     *zstd.Encoder
+	x       exchange.Exchange // the one at work
 	scratch fieldWriter
 }
 
@@ -85,7 +107,8 @@ func (p *preparer) work() {
 		if records := p.prepareAll(batch); len(records) > 0 {
 			p.w.ready <- records
 		}
-		clear(batch) // it must not hold what is stored
+		clear(batch) // neither must hold what is stored
+		p.x = exchange.Exchange{}
 	}
 }
 
@@ -113,20 +136,25 @@ func (p *preparer) prepareAll(batch []queued) []*record {
 
 // prepare masks, keys, digests, summarizes and compresses one exchange. The exchange itself stays as it is.
 func (p *preparer) prepare(q *queued) (*record, error) {
-	x := *q.x
+	p.x = *q.x
+	x := &p.x
 	x.Run, x.Seq = p.w.run.ID, q.seq
-	redact.Exchange(&x) // masked already; a credential that slipped through must not reach the disk
+	if !x.Masked { // the proxy has done it; nothing unmasked must reach the disk
+		redact.Exchange(x)
+	}
 	requestSum, responseSum := sumBody(&x.Request.Body), sumBody(&x.Response.Body)
 
-	key := canon.RequestKey(&x.Request)
-	r := &record{loc: location{run: x.Run, seq: x.Seq, id: x.ID}, canonical: sum256(key.Canonical), cost: q.cost}
-	r.summary = p.summarize(&x, key)
+	key, bodyDigest := canon.RequestIdentity(&x.Request)
+	r := newRecord()
+	r.loc, r.canonical, r.cost = location{run: x.Run, seq: x.Seq, id: x.ID}, sum256(key.Canonical), q.cost
+	r.summary = p.summarize(x, key)
+	r.summary.Digest = bodyDigest
 
 	var err error
-	if r.row, err = encodeRow(&r.summary); err != nil {
+	if r.row, err = appendRow(r.row[:0], &r.summary); err != nil {
 		return nil, fmt.Errorf("code summary: %w", err)
 	}
-	m := manifest{x: &x}
+	m := manifest{x: x}
 	m.request = p.addBody(r, &r.bodies[0], requestSum, x.Request.Body.Chunks)
 	m.response = p.addBody(r, &r.bodies[1], responseSum, x.Response.Body.Chunks)
 	reads := packReads(p.enc, x.Timeline.Reads)
@@ -135,7 +163,7 @@ func (p *preparer) prepare(q *queued) (*record, error) {
 		p.addBlob(r, m.reads, [][]byte{reads})
 		reads = nil
 	}
-	r.manifest = recordValue(p.enc, &p.scratch, &m, reads)
+	r.manifest = appendRecord(r.manifest[:0], p.enc, &p.scratch, &m, reads)
 	return r, nil
 }
 
@@ -190,12 +218,6 @@ func (p *preparer) summarize(x *exchange.Exchange, key canon.Key) exchange.Summa
 	s := p.derive(x)
 	s.Version = exchange.SummaryVersion
 	s.ID, s.Run, s.Seq, s.Key = x.ID, x.Run, x.Seq, key.Key
-	s.Digest = ""
-	if !key.Raw {
-		if d, err := canon.Digest(x.Request.Body.Bytes()); err == nil {
-			s.Digest = d
-		}
-	}
 	s.Started, s.Upstream, s.Method = x.Timeline.Wall, x.Upstream, x.Request.Method
 	s.Path, _, _ = strings.Cut(x.Request.Target, "?")
 	s.Status, s.End, s.Cause, s.State = x.Response.Status, x.End, x.Cause, x.State

@@ -121,16 +121,15 @@ func planes(r *fieldReader, dec *zstd.Decoder, n int) ([]uint64, error) {
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-// recordValue is the value of a record key: the packed fields, coded in scratch, with their length in front, then the
-// reads.
-func recordValue(enc *zstd.Encoder, scratch *fieldWriter, m *manifest, reads []byte) []byte {
+// appendRecord adds a manifest as it stands in a block: the packed fields, coded in scratch, with their length in
+// front, then the reads.
+func appendRecord(dst []byte, enc *zstd.Encoder, scratch *fieldWriter, m *manifest, reads []byte) []byte {
 	scratch.b = scratch.b[:0]
 	writeManifest(scratch, m)
-	v := make([]byte, 0, min(len(scratch.b), minPacked)+len(reads)+6)
-	return append(appendPacked(v, minPacked, enc, scratch.b), reads...)
+	return append(appendPacked(dst, minPacked, enc, scratch.b), reads...)
 }
 
-// parseRecord undoes recordValue. The reads are those beside the fields only.
+// parseRecord undoes appendRecord. The reads are those beside the fields only.
 func parseRecord(dec *zstd.Decoder, v []byte) (*manifest, error) {
 	r := &fieldReader{b: v}
 	fields := r.raw()

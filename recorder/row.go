@@ -48,11 +48,11 @@ const (
 // maxInteger bounds the numbers that are stored as integers: below it every integer is a float64 of its own.
 const maxInteger = 1 << 53
 
-// encodeRow is the stored form of a summary. It is neither JSON nor compressed: for a small exchange the two took
+// appendRow adds the stored form of a summary to dst. It is neither JSON nor compressed: for a small exchange the two took
 // longer than all else. Units go with the names of the metrics and are not stored. A figure that is no finite number
 // is an error, since no document could show it.
-func encodeRow(s *exchange.Summary) ([]byte, error) {
-	w := &fieldWriter{b: make([]byte, 0, 768)}
+func appendRow(dst []byte, s *exchange.Summary) ([]byte, error) {
+	w := &fieldWriter{b: dst}
 	w.uint(rowVersion)
 	w.int(int64(s.Version))
 	for _, t := range []string{string(s.ID), string(s.Run), s.Key, s.Upstream, s.Method, s.Path, s.Model, s.Engine, s.Dialect, string(s.End), string(s.Outcome), string(s.State)} {
@@ -87,7 +87,7 @@ func encodeRow(s *exchange.Summary) ([]byte, error) {
 	return w.b, nil
 }
 
-// decodeRow is the inverse of encodeRow. It shares no memory with b. A newer version, of the form or of the row in it,
+// decodeRow is the inverse of appendRow. It shares no memory with b. A newer version, of the form or of the row in it,
 // is refused.
 func decodeRow(b []byte) (s exchange.Summary, err error) {
 	r := &fieldReader{b: b}

@@ -19,7 +19,7 @@ import (
 
 func rowOf(t testing.TB, s exchange.Summary) []byte {
 	t.Helper()
-	b, err := encodeRow(&s)
+	b, err := appendRow(nil, &s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestRowWithoutNumberIsRefused(t *testing.T) {
 	for _, name := range []string{"ttft_ms", "of_tomorrow"} {
 		for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			s := exchange.Summary{Metrics: exchange.Figures{name: {Value: v, Basis: exchange.BasisMeasured}}}
-			if _, err := encodeRow(&s); err == nil {
+			if _, err := appendRow(nil, &s); err == nil {
 				t.Errorf("%s %v was stored", name, v)
 			}
 		}
@@ -167,7 +167,7 @@ func FuzzRow(f *testing.F) {
 		if err != nil {
 			return
 		}
-		coded, err := encodeRow(&s)
+		coded, err := appendRow(nil, &s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,8 +38,12 @@ const (
 // RequestKey is the key of req. Headers do not take part, but for the content coding, and the type of a multipart
 // body. Its secrets must be masked already: a key is never made of one.
 func RequestKey(req *exchange.Request) Key {
+	body, _ := bodyForm(req)
+	return keyOf(req, body)
+}
+
+func keyOf(req *exchange.Request, body form) Key {
 	path, query := splitTarget(req.Target)
-	body := bodyForm(req)
 	canonical := make([]byte, 0, len(req.Method)+len(path)+len(query)+len(body.text)+32)
 	for _, part := range []string{req.Method, path, sortQuery(query), body.kind} {
 		canonical = appendPart(canonical, part)
@@ -94,34 +98,39 @@ type form struct {
 	text      []byte
 }
 
-func bodyForm(req *exchange.Request) form {
+// bodyForm is the form of a body; same says that it is JSON whose interchange form is the same text.
+func bodyForm(req *exchange.Request) (f form, same bool) {
 	if !req.Body.Whole() {
 		size := binary.AppendUvarint(nil, uint64(req.Body.Size))
-		return form{kind: kindCut, why: "body cut", text: append(size, req.Body.Sum()...)}
+		return form{kind: kindCut, why: "body cut", text: append(size, req.Body.Sum()...)}, false
 	}
 	body := req.Body.Bytes()
 	if coding := contentCoding(req.Headers); coding != "" {
-		return form{kind: kindRaw + " " + coding, why: "content coding " + coding, text: body}
+		return form{kind: kindRaw + " " + coding, why: "content coding " + coding, text: body}, false
 	}
 	if len(body) == 0 {
-		return form{kind: kindNone}
+		return form{kind: kindNone}, false
 	}
 	contentType, _ := exchange.HeaderValue(req.Headers, "Content-Type")
 	if isMultipart(contentType) {
 		media, parts, err := splitMultipart(contentType, body)
 		if err != nil {
-			return form{kind: kindRaw, why: err.Error(), text: body}
+			return form{kind: kindRaw, why: err.Error(), text: body}, false
 		}
-		return form{kind: kindMultipart + " " + media, text: parts}
+		return form{kind: kindMultipart + " " + media, text: parts}, false
 	}
 	if !mayBeJSON(contentType) {
-		return form{kind: kindRaw, why: "content type " + contentType, text: body}
+		return form{kind: kindRaw, why: "content type " + contentType, text: body}, false
 	}
-	text, err := JSON(body)
+	same = true
+	text, err := canonical(body, func(dst, number []byte) ([]byte, error) {
+		same = same && sameInPython(number)
+		return append(dst, number...), nil
+	})
 	if err != nil {
-		return form{kind: kindRaw, why: err.Error(), text: body}
+		return form{kind: kindRaw, why: err.Error(), text: body}, false
 	}
-	return form{kind: kindJSON, text: text}
+	return form{kind: kindJSON, text: text}, same
 }
 
 // contentCoding is the list of content codings of a message in lower case, "" for none or identity.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -161,6 +162,36 @@ func BenchmarkDigest(b *testing.B) {
 	for b.Loop() {
 		if _, err := Digest(body); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestRequestIdentityIsKeyAndDigest holds that what is made in one pass is what RequestKey and Digest make.
+func TestRequestIdentityIsKeyAndDigest(t *testing.T) {
+	header := func(name, value string) []exchange.Header { return []exchange.Header{{Name: name, Value: value}} }
+	long := strings.Repeat("9", maxIntDigits+1)
+	for name, req := range map[string]*exchange.Request{
+		"integers":     {Body: exchange.NewBody([]byte(`{"b":12,"a":-7,"c":123456789012345678901234567890}`))},
+		"floats":       {Body: exchange.NewBody([]byte(`{"temperature":0.7,"top_p":1.0,"e":1e-07}`))},
+		"other floats": {Body: exchange.NewBody([]byte(`{"temperature":0.70,"top_p":1e2,"z":-0,"big":1e400}`))},
+		"too long":     {Body: exchange.NewBody([]byte(`{"n":` + long + `}`))},
+		"empty":        {},
+		"no JSON":      {Body: exchange.NewBody([]byte(`{"a":1,"a":2}`))},
+		"text":         {Body: exchange.NewBody([]byte(`{"a":1}`)), Headers: header("Content-Type", "text/plain")},
+		"coded":        {Body: exchange.NewBody([]byte(`{"a":1}`)), Headers: header("Content-Encoding", "gzip")},
+		"cut":          {Body: exchange.Body{Size: 9, Kept: 1, Chunks: [][]byte{[]byte("1")}}},
+		"multipart":    {Body: exchange.NewBody([]byte("--b\r\n\r\n1\r\n--b--\r\n")), Headers: header("Content-Type", "multipart/form-data; boundary=b")},
+	} {
+		key, digest := RequestIdentity(req)
+		if want := RequestKey(req); !reflect.DeepEqual(key, want) {
+			t.Errorf("%s: key %+v, want %+v", name, key, want)
+		}
+		want := ""
+		if d, err := Digest(req.Body.Bytes()); err == nil && !key.Raw {
+			want = d
+		}
+		if digest != want {
+			t.Errorf("%s: digest %q, want %q", name, digest, want)
 		}
 	}
 }

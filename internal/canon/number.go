@@ -89,6 +89,16 @@ func appendPython(dst, text []byte) ([]byte, error) {
 	return appendPythonFloat(dst, f), nil
 }
 
+// sameInPython reports whether Python prints the number as it is written.
+func sameInPython(number []byte) bool {
+	if len(number) < 16 && countDigits(number) == len(number) { // nearly all there are
+		return true
+	}
+	var buf [64]byte
+	printed, err := appendPython(buf[:0], number)
+	return err == nil && string(printed) == string(number)
+}
+
 // appendPythonFloat is repr of a finite float: positional for decimal exponents from -4 to 15.
 func appendPythonFloat(dst []byte, f float64) []byte {
 	var buf [32]byte

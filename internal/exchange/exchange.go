@@ -81,6 +81,7 @@ type Exchange struct {
 	Tunnel        *Tunnel
 	Interventions []Intervention
 	Harness       string // version of benchproxy that made it
+	Masked        bool   // redact.Exchange has masked its credentials, and nothing was changed since
 }
 
 // HeaderValue is the first value of the named header, compared without case; ok is false when there is none.

@@ -7,9 +7,11 @@ import (
 )
 
 // Exchange masks every credential of x: request target and head, response head and trailers, interventions, upstream
-// URL and cause. The proxy calls it once, before the exchange leaves it. Fields are replaced, never written into, so a
-// shallow copy of a sealed exchange can be masked without touching the original.
+// URL and cause, and marks it. The proxy calls it once, before the exchange leaves it; what masks again to be sure asks
+// for the mark first. Fields are replaced, never written into, so a shallow copy of a sealed exchange can be masked
+// without touching the original.
 func Exchange(x *exchange.Exchange) {
+	x.Masked = true
 	x.Request.Target = Target(x.Request.Target)
 	x.Request.Head = Head(x.Request.Head)
 	x.Request.Headers = Headers(x.Request.Headers)

@@ -172,6 +172,9 @@ func TestExchangeMasksAllAndLeavesTheOriginal(t *testing.T) {
 	x := secretExchange()
 	masked := *x
 	Exchange(&masked)
+	if !masked.Masked || x.Masked {
+		t.Errorf("the mark is %t on the copy and %t on the original", masked.Masked, x.Masked)
+	}
 	if s := cmp.Diff(masked, exchange.Exchange{}, cmp.AllowUnexported(exchange.Mark{})); strings.Contains(s, "S3CRET") {
 		t.Errorf("a secret is left: %s", s)
 	}
