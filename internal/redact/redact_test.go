@@ -239,3 +239,20 @@ func TestPlainNames(t *testing.T) {
 		}
 	}
 }
+
+// TestMayHideSeesEverySign holds that no text is passed over that Text would mask, wherever the sign stands.
+func TestMayHideSeesEverySign(t *testing.T) {
+	signs := append([]string{"?", "#", "@"}, keyPrefixes...)
+	for _, sign := range signs {
+		for _, before := range []string{"", "word ", "e", "sk", strings.Repeat("Ax", 20)} {
+			if s := before + sign + strings.Repeat("0", minKeyLength); !mayHide(s) {
+				t.Errorf("%q is passed over", s)
+			}
+		}
+	}
+	for _, s := range []string{"", "s", "eyJ", "sk-short", "application/json; charset=utf-8", "Asia exceptions have no sign here"} {
+		if mayHide(s) {
+			t.Errorf("%q is looked at for nothing", s)
+		}
+	}
+}

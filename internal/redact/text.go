@@ -93,7 +93,7 @@ func decodeName(name string) string {
 
 // Text is free text, a header value or a message, with the URLs and well-known keys in it masked.
 func Text(s string) string {
-	if !strings.ContainsAny(s, "?#@") && !hasKeyPrefix(s) { // nearly all text
+	if !mayHide(s) { // nearly all text
 		return s
 	}
 	var out strings.Builder
@@ -116,12 +116,44 @@ func Text(s string) string {
 // textBreaks end a word of a text; none of them can stand in a URL unescaped.
 const textBreaks = " \t\r\n\"'<>(),"
 
-func hasKeyPrefix(s string) bool {
-	if len(s) < minKeyLength {
-		return false
+// What a byte of a text can be the sign of.
+const (
+	hidesNothing = iota
+	hidesURL     // a query, a fragment or a user
+	hidesKey     // the prefix of a well-known key
+)
+
+// signs is the sign of every byte.
+var signs = signTable()
+
+func signTable() (t [256]byte) {
+	for _, c := range []byte("?#@") {
+		t[c] = hidesURL
 	}
 	for _, p := range keyPrefixes {
-		if strings.Contains(s, p) {
+		t[p[0]] = hidesKey
+	}
+	return t
+}
+
+// mayHide reports whether a secret can be in s: in one pass, for every header of every exchange comes through here.
+func mayHide(s string) bool {
+	for i := range len(s) {
+		switch signs[s[i]] {
+		case hidesURL:
+			return true
+		case hidesKey:
+			if len(s) >= minKeyLength && hasKeyPrefix(s[i:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func hasKeyPrefix(s string) bool {
+	for _, p := range keyPrefixes {
+		if s[0] == p[0] && strings.HasPrefix(s, p) {
 			return true
 		}
 	}
@@ -129,12 +161,8 @@ func hasKeyPrefix(s string) bool {
 }
 
 func maskWord(w string) string {
-	if len(w) >= minKeyLength {
-		for _, p := range keyPrefixes {
-			if strings.HasPrefix(w, p) {
-				return Mask
-			}
-		}
+	if len(w) >= minKeyLength && hasKeyPrefix(w) {
+		return Mask
 	}
 	i := strings.IndexAny(w, "?#")
 	switch {
