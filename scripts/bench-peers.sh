@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures what benchproxy adds to an engine's answers beside httputil.ReverseProxy, nginx and haproxy, in interleaved
-# rounds of one run, prints the tables and judges the budgets: exit code 0 when all are met, 3 when one is not, 4 when
-# the machine was too noisy to judge one. It takes under eight minutes. The flags of scripts/bench.sh work here too;
+# rounds of one run, prints the tables and judges the budgets: exit code 0 when all are met, 3 when one is surely not, 4
+# when the machine was too noisy to judge one. It takes under eight minutes. The flags of scripts/bench.sh work here too;
 #
 #   scripts/bench-peers.sh -only json,events -targets direct,record,nginx -rounds 6
 #

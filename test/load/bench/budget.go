@@ -126,14 +126,15 @@ func (b budgetRow) verdict() string {
 	return verdictNot
 }
 
-// judge is an error when a budget is not met or cannot be judged.
+// judge is an error when a budget is not met or cannot be judged. One that is not met by a figure whose interval holds
+// the limit is open: the evidence is for neither.
 func (r *report) judge() error {
 	var not, open []string
 	for _, b := range r.Budgets {
-		switch b.Verdict {
-		case verdictNot:
+		switch {
+		case b.Verdict == verdictNot && !b.Unsure:
 			not = append(not, b.What)
-		case verdictNoisy, verdictMissing:
+		case b.Verdict == verdictNot, b.Verdict == verdictNoisy, b.Verdict == verdictMissing:
 			open = append(open, b.What)
 		}
 	}

@@ -131,6 +131,17 @@ func TestUnsureVerdict(t *testing.T) {
 	}
 }
 
+// TestUnsureIsNeitherMetNorNotMet holds that a figure over its limit fails a run only when its interval is over it too.
+func TestUnsureIsNeitherMetNorNotMet(t *testing.T) {
+	for unsure, want := range map[bool]int{true: exitNoJudge, false: exitNotMet} {
+		r := &report{Budgets: []budgetRow{{What: "x", Verdict: verdictNot, Unsure: unsure}, {What: "y", Verdict: verdictMust, Unsure: true}}}
+		var judged verdictError
+		if err := r.judge(); !errors.As(err, &judged) || judged.code != want || strings.Contains(err.Error(), "y") {
+			t.Errorf("unsure %v: %v with code %d, want %d", unsure, err, judged.code, want)
+		}
+	}
+}
+
 func TestFailuresOfBenchproxyAreOverBudget(t *testing.T) {
 	r := peersRun(func(int) float64 { return 10 }, 0.5)
 	r.Budgets, r.Ratios = nil, nil

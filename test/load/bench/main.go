@@ -15,8 +15,8 @@ import (
 // Exit codes with -judge; without it a run that was measured ends with 0.
 const (
 	exitFailure = 1 // it could not be measured
-	exitNotMet  = 3 // a budget is not met
-	exitNoJudge = 4 // a budget could not be judged: the machine is too noisy, or its figure is missing
+	exitNotMet  = 3 // a budget is surely not met
+	exitNoJudge = 4 // a budget could not be judged: the machine is too noisy, its figure is missing, or its interval holds the limit
 )
 
 // verdictError says how a judged run came out; everything was printed.

@@ -157,7 +157,8 @@ func (r *report) notes() []string {
 		fmt.Sprintf("A ratio is of medians over rounds, with its %g %% interval: a paired bootstrap over rounds. It is empty where the other's median is not above 0, and the interval where there are fewer than %d rounds or it has no end.", confidence*100, minRounds),
 		fmt.Sprintf("direct's spread is the distance between the quartiles of direct's own figure, as a share of its median. Over %g %% the machine is too noisy and nothing that rests on the figure is judged.", r.Noise*100),
 		"unsure: must or aim lies within the interval, so that another run may come out otherwise.",
-		fmt.Sprintf("With -judge the exit code is 0 when every budget is met, %d when one is not, %d when one could not be judged.", exitNotMet, exitNoJudge),
+		fmt.Sprintf("With -judge the exit code is 0 when every budget is met, %d when one is surely not, %d when one could not be judged or is not met but unsure.", exitNotMet, exitNoJudge),
+		"Measured elsewhere: how far stamps are off (benchproxy selftest), what the store takes (go test -bench . ./recorder), records lost to kills (scripts/load-test.sh).",
 	}
 }
 
