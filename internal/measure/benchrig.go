@@ -14,8 +14,9 @@ const (
 )
 
 // BenchRig measures by the rules of BenchRig: all tokens over the time from the first token to the end of the stream;
-// tool calls do not start TTFT; broken events are skipped; prefill only where the engine gives it. It guesses a missing
-// prompt count from the words of the prompt; that guess is left absent here.
+// tool calls do not start TTFT; broken events are skipped; prefill only where the engine gives it. On Ollama's own API
+// it takes the engine's decode rate, and divides all prompt tokens by the time of the uncached ones. It guesses a
+// missing prompt count from the words of the prompt (BenchRigPromptGuess); that guess is left absent here.
 func BenchRig(x *exchange.Exchange, t *wire.Transcript) Row {
 	v := toolOf(x, t, wire.KindText|wire.KindReasoning)
 	r := v.row("benchrig", v.failure())
@@ -27,8 +28,14 @@ func BenchRig(x *exchange.Exchange, t *wire.Transcript) Row {
 	if !fs[CompletionTokens].Present() {
 		fs[CompletionTokens] = exchange.Figure{Value: v.benchRigGuess(), Unit: unitTokens, Basis: exchange.BasisEstimated}
 	}
-	if p := t.Timings; p != nil && p.PrefillTPS != nil && usable(*p.PrefillTPS) {
-		fs[PrefillTPS] = reported(*p.PrefillTPS, unitTPS)
+	if p := t.Timings; p != nil {
+		if tps, ok := engineRate(p.PrefillTPS, p.PrefillN, p.PrefillMS); ok {
+			fs[PrefillTPS] = reported(tps, unitTPS)
+		}
+		if tps, ok := engineRate(nil, p.DecodeN, p.DecodeMS); ok && t.Dialect == wire.DialectOllama {
+			fs[DecodeTPS], r.DecodeSource = reported(tps, unitTPS), SourceEngine
+			return r
+		}
 	}
 	if !v.hasTok || !v.hasEnd {
 		return r
@@ -48,11 +55,15 @@ func BenchRigDecode(tokens, windowMS float64) (tps float64, floored bool) {
 	return tokens / max(windowMS, benchRigFloorMS) * 1000, windowMS < benchRigFlagMS
 }
 
+// BenchRigPromptGuess is its prompt count without usage: the words of the prompt times 1.3, rounded down, and at least 1.
+func BenchRigPromptGuess(prompt string) int {
+	return max(1, int(float64(len(strings.Fields(prompt)))*benchRigWordRatio))
+}
+
 // benchRigGuess is its completion count without usage: parsed events of a stream, words of a whole answer.
 func (v toolView) benchRigGuess() float64 {
 	if !v.streamed {
-		words := float64(len(strings.Fields(v.t.Choice0().Text)))
-		return max(1, float64(int(words*benchRigWordRatio)))
+		return float64(BenchRigPromptGuess(v.t.Choice0().Text))
 	}
 	n := 0
 	for i := range v.t.Events {
