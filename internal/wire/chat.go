@@ -111,7 +111,7 @@ func (a *answer) readExtensions(obj *fastjson.Object, e *envelope) {
 
 // readQueue notes an event that tells a place in the engine's queue.
 func (a *answer) readQueue(v *fastjson.Value) {
-	if present(v) {
+	if present(v) && !a.quiet {
 		a.queued++
 		a.event.phase = PhaseQueue
 	}
@@ -165,6 +165,13 @@ func (a *answer) readMessage(c *choice, m *fastjson.Object) {
 			thought[2] = text(v)
 		case "refusal":
 			a.add(&c.refusal, KindRefusal, text(v))
+		case "audio": // sound, and what it says
+			a.addMedia(v.Get("data"))
+			a.add(&c.text, KindText, text(v.Get("transcript")))
+		case "images": // OpenRouter
+			for _, image := range v.GetArray() {
+				a.addMedia(image.Get("image_url", "url"))
+			}
 		case "tool_calls":
 			a.readToolCalls(c, v, false)
 		case "function_call":

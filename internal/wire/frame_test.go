@@ -280,6 +280,7 @@ func FuzzParse(f *testing.F) {
 	paths := []string{
 		"/v1/chat/completions", "/v1/completions", "/api/chat", "/v1/other",
 		"/v1/responses", "/v1/messages", "/v1beta/models/m:streamGenerateContent", "/v1/embeddings",
+		"/completion", "/generate", "/api/v1/chat",
 	}
 	codings := []string{"", "", "", "", "", "gzip", "deflate", "br", "zstd"}
 	addSeeds(f, func(body []byte, contentType string) {

@@ -23,7 +23,7 @@ var timingSources = []struct {
 }
 
 // draftSources are the fields that carry draft counts of this very answer: what the engine says of the response first,
-// then its timings. The first that says anything counts alone, since a ratio of two sources would be nobody's.
+// then its timings. The first that says what was accepted counts alone, since a ratio of two sources would be nobody's.
 var draftSources = []struct {
 	key, source string
 	names       [3]string // drafted, accepted, verification steps; "" for one that is never sent
@@ -128,7 +128,8 @@ func readDrafts(t *Timings, r *extrasReader) {
 		}
 		n(&t.DraftN, v.Get(s.names[0]))
 		n(&t.DraftAccepted, v.Get(s.names[1]))
-		if t.DraftN == nil && t.DraftAccepted == nil {
+		if t.DraftAccepted == nil { // drafts of which nobody says how they went
+			t.DraftN = nil
 			continue
 		}
 		if s.names[2] != "" {
