@@ -24,6 +24,8 @@ var rowMetrics = [...]string{
 	"event_gap_p50_ms", "event_gap_p90_ms", "event_gap_p99_ms", "event_gap_max_ms",
 	"tokens_per_event", "events_per_read", "merged_reads", "draft_acceptance", "tokens_per_step",
 	"added_p50_us", "added_p99_us", "write_stall_ms", "proxy_queue_ms",
+	"queue_ms", "load_ms", "engine_queue_ms", "think_ms", "reasoning_chars", "engine_prefill_max_tps",
+	"draft_waste", "draft_window", "verify_steps_per_s", "accepted_goodput_tps",
 }
 
 // rowSources are the ways to say where a number comes from: a basis, or a reason for its absence.

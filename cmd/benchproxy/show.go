@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -109,7 +110,11 @@ func printMetrics(w io.Writer, d exchange.Detail) {
 		if !f.Present() {
 			why = string(f.Reason)
 		}
-		t.add(m.Name, figure(f, digits(m.Unit)), m.Unit, why)
+		places := digits(m.Unit)
+		if places == 0 && f.Value != math.Trunc(f.Value) { // a mean of whole things is none itself
+			places = 1
+		}
+		t.add(m.Name, figure(f, places), m.Unit, why)
 	}
 	t.print(w)
 	if d.Dialect == "" {
@@ -121,7 +126,7 @@ func printMetrics(w io.Writer, d exchange.Detail) {
 // digits is the precision at which a unit is worth printing.
 func digits(unit string) int {
 	switch unit {
-	case "tokens", "events", "reads":
+	case "tokens", "chars", "events", "reads":
 		return 0
 	case "ratio":
 		return 3
