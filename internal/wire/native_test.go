@@ -168,6 +168,9 @@ func TestTensorSharpPage(t *testing.T) {
 	if tm := tr.Timings; *tm.TotalMS != 500 || tm.DecodeTPS != nil || string(tr.Extras["tokPerSec"]) != "14" {
 		t.Errorf("its rate is over the whole request and no decode rate: %+v", tm)
 	}
+}
+
+func TestTensorSharpPageEnds(t *testing.T) {
 	for _, last := range []string{`"aborted":true,"error":null`, `"aborted":false,"error":"out of memory"`} {
 		bad := sayAt(Info{Path: "/api/chat", ContentType: "text/event-stream"}, stream(`{"token":"a"}`, `{"done":true,"tokenCount":1,`+last+`}`))
 		if bad.Error == nil || bad.DialectEnd || bad.Terminator != "done:true" {

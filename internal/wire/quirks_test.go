@@ -24,134 +24,166 @@ func vector(t *testing.T, file string) *Transcript {
 // TestEngineQuirks holds what each engine does in its own way on the OpenAI surface.
 func TestEngineQuirks(t *testing.T) {
 	for name, hold := range map[string]func(*testing.T){
-		"Prism: device and times in telemetry": func(t *testing.T) {
-			tr := vector(t, "prism-chat-reasoning-telemetry")
-			if tr.Timings.Source != "telemetry" || tr.Timings.Device == "" || tr.Timings.TTFTMS == nil || tr.Timings.DecodeTPS == nil {
-				t.Errorf("%+v", tr.Timings)
-			}
-			more := say(stream(finishChunk, `{"choices":[],"telemetry":{"prompt_tokens":20,"prompt_eval_duration_sec":0.05}}`)).Timings
-			if *more.PrefillN != 20 || *more.PrefillMS != 50 {
-				t.Errorf("prompt times %+v", more)
-			}
-		},
-		"Foundry: reasoning is counted, not shown": func(t *testing.T) {
-			tr := vector(t, "foundry-chat-hidden-reasoning")
-			if *tr.Usage.Reasoning == 0 || tr.Choice0().Reasoning != "" || !tr.DialectEnd {
-				t.Errorf("%+v, usage %+v", tr.Choice0(), tr.Usage)
-			}
-		},
-		"TabbyAPI: the finish reason rides on the usage event, a rate may be a word": func(t *testing.T) {
-			tr := vector(t, "tabbyapi-chat-tools-indeterminate")
-			if !tr.DialectEnd || tr.Usage == nil || tr.Extras["usage"] == nil {
-				t.Errorf("end %v, usage %+v, extras %v", tr.DialectEnd, tr.Usage, tr.Extras)
-			}
-			if tm := vector(t, "tabbyapi-chat-crlf-ping").Timings; tm.Source != "usage" || tm.PrefillMS == nil || tm.DecodeMS == nil {
-				t.Errorf("timings %+v", tm)
-			}
-			if bad := say(stream(`{"error":{"message":"m","trace":"t"}}`)); bad.Error.Message != "m" || bad.DialectEnd {
-				t.Errorf("error %+v", bad.Error)
-			}
-		},
-		"LiteLLM: usage beside an empty choice, codes as text": func(t *testing.T) {
-			if tr := vector(t, "litellm-chat-usage-nonempty-choices"); tr.Usage == nil || tr.Usage.Partial || !tr.DialectEnd {
-				t.Errorf("usage %+v", tr.Usage)
-			}
-			if e := vector(t, "litellm-chat-midstream-error").Error; e == nil || e.Code == "" {
-				t.Errorf("error %+v", e)
-			}
-		},
-		"Strata: llama.cpp's times on the finish event": func(t *testing.T) {
-			if tr := vector(t, "strata-chat-timings"); tr.Timings.Source != "timings" || tr.Usage == nil || !tr.DialectEnd {
-				t.Errorf("timings %+v, usage %+v", tr.Timings, tr.Usage)
-			}
-		},
-		"TensorFold: drafts apart from times, rounds are no steps, an error inside a normal event": func(t *testing.T) {
-			tm := vector(t, "tensorfold-chat-extras").Timings
-			if tm.DraftN == nil || tm.DraftAccepted == nil || tm.DraftSteps != nil || tm.DraftSource != draftsOfResponse || tm.TTFTMS == nil {
-				t.Errorf("%+v", tm)
-			}
-			cuda := say(stream(finishChunk, `{"choices":[],"tensorfold":{"ttft":0.1,"drafted":8,"accepted":6}}`)).Timings
-			if *cuda.DraftN != 8 || *cuda.DraftAccepted != 6 || *cuda.TTFTMS != 100 {
-				t.Errorf("CUDA: %+v", cuda)
-			}
-			if e := vector(t, "tensorfold-chat-embedded-error").Error; e == nil || e.Where != whereEmbedded {
-				t.Errorf("error %+v", e)
-			}
-		},
-		"NInfer: usage null until the last, no DONE behind an error": func(t *testing.T) {
-			if tr := vector(t, "ninfer-chat-usage-null"); tr.Usage == nil || tr.Usage.Events != 1 {
-				t.Errorf("usage %+v", tr.Usage)
-			}
-			if tr := vector(t, "ninfer-chat-error-no-done"); tr.Error == nil || tr.Terminator != "eof" {
-				t.Errorf("error %+v, terminator %q", tr.Error, tr.Terminator)
-			}
-		},
-		"Halogen: thinking may eat the whole budget": func(t *testing.T) {
-			tr := vector(t, "halogen-chat-length-empty-answer")
-			if tr.FinishNorm != normLength || tr.Choice0().Text != "" || *tr.Usage.Reasoning != *tr.Usage.Completion {
-				t.Errorf("%+v, usage %+v", tr.Choice0(), tr.Usage)
-			}
-		},
-		"Loom: tokens of a reused prompt are cached ones": func(t *testing.T) {
-			if u := vector(t, "loom-chat-basic").Usage; *u.Cached != 48 || *u.Prompt != 64 {
-				t.Errorf("%+v", u)
-			}
-		},
-		"Groq: usage and times in x_groq": func(t *testing.T) {
-			if tr := vector(t, "generic-groq-x-usage"); tr.Usage == nil || tr.Timings == nil || tr.Timings.Source != "x_groq" {
-				t.Errorf("usage %+v, timings %+v", tr.Usage, tr.Timings)
-			}
-		},
-		"Mistral: content in parts": func(t *testing.T) {
-			if c := vector(t, "generic-mistral-content-parts").Choice0(); c.Text == "" {
-				t.Errorf("%+v", c)
-			}
-		},
-		"vLLM: several tokens an event, drafts by request": func(t *testing.T) {
-			if tr := vector(t, "vllm-chat-spec-multitoken"); tr.TokenIDs != 8 || tr.TokenEvents() >= 8 {
-				t.Errorf("%d ids in %d token events", tr.TokenIDs, tr.TokenEvents())
-			}
-			if tm := vector(t, "vllm-chat-reasoning").Timings; *tm.DraftN != 12 || *tm.DraftAccepted != 6 || *tm.DraftSteps != 4 || *tm.QueueMS != 1.25 {
-				t.Errorf("%+v", tm)
-			}
-			named := say(stream(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"stop"}]}`))
-			if named.FinishNorm != normTools {
-				t.Errorf("a named tool ends with %q", named.FinishNorm)
-			}
-		},
-		"SGLang: reasoning tokens beside the counts, abort is an error": func(t *testing.T) {
-			tr := say(stream(`{"choices":[{"index":0,"delta":{},"finish_reason":"abort","matched_stop":null}]}`, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":3,"reasoning_tokens":2}}`, "[DONE]"))
-			if *tr.Usage.Reasoning != 2 || tr.FinishNorm != normError || tr.DialectEnd {
-				t.Errorf("%+v, usage %+v", tr, tr.Usage)
-			}
-		},
-		"LM Studio REST v0: stats and drafts": func(t *testing.T) {
-			if tm := vector(t, "lmstudio-v0-nonstream-stats").Timings; tm.Source != "stats" || *tm.TTFTMS != 110 || *tm.DecodeMS != 50 {
-				t.Errorf("%+v", tm)
-			}
-			draft := say(stream(finishChunk, `{"choices":[],"stats":{"total_draft_tokens_count":9,"accepted_draft_tokens_count":6}}`)).Timings
-			if *draft.DraftN != 9 || *draft.DraftAccepted != 6 {
-				t.Errorf("%+v", draft)
-			}
-		},
-		"OpenRouter: an error of one choice, comments while it waits": func(t *testing.T) {
-			tr := say(": OPENROUTER PROCESSING\n\n" + stream(`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"m"}}]}`, "[DONE]"))
-			if tr.Error == nil || tr.Error.Code != "502" || tr.Error.Where != whereEmbedded || tr.Comments != 1 {
-				t.Errorf("%+v", tr.Error)
-			}
-		},
-		"TensorSharp: thinking of a whole answer, places in the queue": func(t *testing.T) {
-			whole := sayAt(Info{Path: "/v1/chat/completions", ContentType: "application/json"}, `{"choices":[{"index":0,"message":{"content":"a","thinking":"hm","tool_calls":null},"finish_reason":"stop"}]}`)
-			if whole.Choice0().Reasoning != "hm" {
-				t.Errorf("%+v", whole.Choice0())
-			}
-			tr := vector(t, "tensorsharp-chat-queue-usage")
-			if tr.QueueEvents != 2 || tr.Events[0].Phase != PhaseQueue || tr.Events[0].Kinds != 0 || tr.Events[2].Phase != PhaseNone {
-				t.Errorf("%+v", tr.Events)
-			}
-		},
+		"Prism: device and times in telemetry":                                                     quirksPrism,
+		"Foundry: reasoning is counted, not shown":                                                 quirksFoundry,
+		"TabbyAPI: the finish reason rides on the usage event, a rate may be a word":               quirksTabbyAPI,
+		"LiteLLM: usage beside an empty choice, codes as text":                                     quirksLiteLLM,
+		"Strata: llama.cpp's times on the finish event":                                            quirksStrata,
+		"TensorFold: drafts apart from times, rounds are no steps, an error inside a normal event": quirksTensorFold,
+		"NInfer: usage null until the last, no DONE behind an error":                               quirksNInfer,
+		"Halogen: thinking may eat the whole budget":                                               quirksHalogen,
+		"Loom: tokens of a reused prompt are cached ones":                                          quirksLoom,
+		"Groq: usage and times in x_groq":                                                          quirksGroq,
+		"Mistral: content in parts":                                                                quirksMistral,
+		"vLLM: several tokens an event, drafts by request":                                         quirksvLLM,
+		"SGLang: reasoning tokens beside the counts, abort is an error":                            quirksSGLang,
+		"LM Studio REST v0: stats and drafts":                                                      quirksLMStudioRESTv0,
+		"OpenRouter: an error of one choice, comments while it waits":                              quirksOpenRouter,
+		"TensorSharp: thinking of a whole answer, places in the queue":                             quirksTensorSharp,
 	} {
 		t.Run(name, hold)
+	}
+}
+
+func quirksPrism(t *testing.T) {
+	tr := vector(t, "prism-chat-reasoning-telemetry")
+	if tr.Timings.Source != "telemetry" || tr.Timings.Device == "" || tr.Timings.TTFTMS == nil || tr.Timings.DecodeTPS == nil {
+		t.Errorf("%+v", tr.Timings)
+	}
+	more := say(stream(finishChunk, `{"choices":[],"telemetry":{"prompt_tokens":20,"prompt_eval_duration_sec":0.05}}`)).Timings
+	if *more.PrefillN != 20 || *more.PrefillMS != 50 {
+		t.Errorf("prompt times %+v", more)
+	}
+}
+
+func quirksFoundry(t *testing.T) {
+	tr := vector(t, "foundry-chat-hidden-reasoning")
+	if *tr.Usage.Reasoning == 0 || tr.Choice0().Reasoning != "" || !tr.DialectEnd {
+		t.Errorf("%+v, usage %+v", tr.Choice0(), tr.Usage)
+	}
+}
+
+func quirksTabbyAPI(t *testing.T) {
+	tr := vector(t, "tabbyapi-chat-tools-indeterminate")
+	if !tr.DialectEnd || tr.Usage == nil || tr.Extras["usage"] == nil {
+		t.Errorf("end %v, usage %+v, extras %v", tr.DialectEnd, tr.Usage, tr.Extras)
+	}
+	if tm := vector(t, "tabbyapi-chat-crlf-ping").Timings; tm.Source != "usage" || tm.PrefillMS == nil || tm.DecodeMS == nil {
+		t.Errorf("timings %+v", tm)
+	}
+	if bad := say(stream(`{"error":{"message":"m","trace":"t"}}`)); bad.Error.Message != "m" || bad.DialectEnd {
+		t.Errorf("error %+v", bad.Error)
+	}
+}
+
+func quirksLiteLLM(t *testing.T) {
+	if tr := vector(t, "litellm-chat-usage-nonempty-choices"); tr.Usage == nil || tr.Usage.Partial || !tr.DialectEnd {
+		t.Errorf("usage %+v", tr.Usage)
+	}
+	if e := vector(t, "litellm-chat-midstream-error").Error; e == nil || e.Code == "" {
+		t.Errorf("error %+v", e)
+	}
+}
+
+func quirksStrata(t *testing.T) {
+	if tr := vector(t, "strata-chat-timings"); tr.Timings.Source != "timings" || tr.Usage == nil || !tr.DialectEnd {
+		t.Errorf("timings %+v, usage %+v", tr.Timings, tr.Usage)
+	}
+}
+
+func quirksTensorFold(t *testing.T) {
+	tm := vector(t, "tensorfold-chat-extras").Timings
+	if tm.DraftN == nil || tm.DraftAccepted == nil || tm.DraftSteps != nil || tm.DraftSource != draftsOfResponse || tm.TTFTMS == nil {
+		t.Errorf("%+v", tm)
+	}
+	cuda := say(stream(finishChunk, `{"choices":[],"tensorfold":{"ttft":0.1,"drafted":8,"accepted":6}}`)).Timings
+	if *cuda.DraftN != 8 || *cuda.DraftAccepted != 6 || *cuda.TTFTMS != 100 {
+		t.Errorf("CUDA: %+v", cuda)
+	}
+	if e := vector(t, "tensorfold-chat-embedded-error").Error; e == nil || e.Where != whereEmbedded {
+		t.Errorf("error %+v", e)
+	}
+}
+
+func quirksNInfer(t *testing.T) {
+	if tr := vector(t, "ninfer-chat-usage-null"); tr.Usage == nil || tr.Usage.Events != 1 {
+		t.Errorf("usage %+v", tr.Usage)
+	}
+	if tr := vector(t, "ninfer-chat-error-no-done"); tr.Error == nil || tr.Terminator != "eof" {
+		t.Errorf("error %+v, terminator %q", tr.Error, tr.Terminator)
+	}
+}
+
+func quirksHalogen(t *testing.T) {
+	tr := vector(t, "halogen-chat-length-empty-answer")
+	if tr.FinishNorm != normLength || tr.Choice0().Text != "" || *tr.Usage.Reasoning != *tr.Usage.Completion {
+		t.Errorf("%+v, usage %+v", tr.Choice0(), tr.Usage)
+	}
+}
+
+func quirksLoom(t *testing.T) {
+	if u := vector(t, "loom-chat-basic").Usage; *u.Cached != 48 || *u.Prompt != 64 {
+		t.Errorf("%+v", u)
+	}
+}
+
+func quirksGroq(t *testing.T) {
+	if tr := vector(t, "generic-groq-x-usage"); tr.Usage == nil || tr.Timings == nil || tr.Timings.Source != "x_groq" {
+		t.Errorf("usage %+v, timings %+v", tr.Usage, tr.Timings)
+	}
+}
+
+func quirksMistral(t *testing.T) {
+	if c := vector(t, "generic-mistral-content-parts").Choice0(); c.Text == "" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func quirksvLLM(t *testing.T) {
+	if tr := vector(t, "vllm-chat-spec-multitoken"); tr.TokenIDs != 8 || tr.TokenEvents() >= 8 {
+		t.Errorf("%d ids in %d token events", tr.TokenIDs, tr.TokenEvents())
+	}
+	if tm := vector(t, "vllm-chat-reasoning").Timings; *tm.DraftN != 12 || *tm.DraftAccepted != 6 || *tm.DraftSteps != 4 || *tm.QueueMS != 1.25 {
+		t.Errorf("%+v", tm)
+	}
+	named := say(stream(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"stop"}]}`))
+	if named.FinishNorm != normTools {
+		t.Errorf("a named tool ends with %q", named.FinishNorm)
+	}
+}
+
+func quirksSGLang(t *testing.T) {
+	tr := say(stream(`{"choices":[{"index":0,"delta":{},"finish_reason":"abort","matched_stop":null}]}`, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":3,"reasoning_tokens":2}}`, "[DONE]"))
+	if *tr.Usage.Reasoning != 2 || tr.FinishNorm != normError || tr.DialectEnd {
+		t.Errorf("%+v, usage %+v", tr, tr.Usage)
+	}
+}
+
+func quirksLMStudioRESTv0(t *testing.T) {
+	if tm := vector(t, "lmstudio-v0-nonstream-stats").Timings; tm.Source != "stats" || *tm.TTFTMS != 110 || *tm.DecodeMS != 50 {
+		t.Errorf("%+v", tm)
+	}
+	draft := say(stream(finishChunk, `{"choices":[],"stats":{"total_draft_tokens_count":9,"accepted_draft_tokens_count":6}}`)).Timings
+	if *draft.DraftN != 9 || *draft.DraftAccepted != 6 {
+		t.Errorf("%+v", draft)
+	}
+}
+
+func quirksOpenRouter(t *testing.T) {
+	tr := say(": OPENROUTER PROCESSING\n\n" + stream(`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"m"}}]}`, "[DONE]"))
+	if tr.Error == nil || tr.Error.Code != "502" || tr.Error.Where != whereEmbedded || tr.Comments != 1 {
+		t.Errorf("%+v", tr.Error)
+	}
+}
+
+func quirksTensorSharp(t *testing.T) {
+	whole := sayAt(Info{Path: "/v1/chat/completions", ContentType: "application/json"}, `{"choices":[{"index":0,"message":{"content":"a","thinking":"hm","tool_calls":null},"finish_reason":"stop"}]}`)
+	if whole.Choice0().Reasoning != "hm" {
+		t.Errorf("%+v", whole.Choice0())
+	}
+	tr := vector(t, "tensorsharp-chat-queue-usage")
+	if tr.QueueEvents != 2 || tr.Events[0].Phase != PhaseQueue || tr.Events[0].Kinds != 0 || tr.Events[2].Phase != PhaseNone {
+		t.Errorf("%+v", tr.Events)
 	}
 }
 

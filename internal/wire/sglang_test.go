@@ -66,6 +66,9 @@ func TestSGLangMeta(t *testing.T) {
 	if tr.Events[0].Running != 1 || tr.Events[1].Running != 2 {
 		t.Errorf("running counts %+v", tr.Events)
 	}
+}
+
+func TestSGLangEnds(t *testing.T) {
 	abort := generate(`{"text":"","meta_info":{"finish_reason":{"type":"abort","message":"too long","status_code":400}}}`)
 	if abort.Error == nil || abort.Error.Message != "too long" || abort.Error.Code != "400" || abort.DialectEnd {
 		t.Errorf("an abort: %+v", abort.Error)
