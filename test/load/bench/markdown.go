@@ -19,9 +19,9 @@ func (r *report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# What benchproxy adds, beside other proxies\n\n")
 	fmt.Fprintf(&b, "Written by `%s` at %s, of commit %s; not by hand.\n\n", dash(r.Command), r.Date, dash(r.Commit))
-	fmt.Fprintf(&b, "Engine, proxies and clients share the machine, on loopback: read the ratios in this run, not absolutes.\n")
+	fmt.Fprintf(&b, "Engine, proxies and clients share the machine, on loopback: read the ratios in this run, not absolutes.\n\n")
 	for _, l := range r.heading() {
-		fmt.Fprintf(&b, "%s\n", l)
+		fmt.Fprintf(&b, "- %s\n", l)
 	}
 	for _, s := range r.sheets() {
 		fmt.Fprintf(&b, "\n## %s%s\n\n", strings.ToUpper(s.title[:1]), s.title[1:])
