@@ -56,17 +56,33 @@ func completed(items ...string) string {
 	return `completed "response":{"status":"completed","output":[` + strings.Join(items, ",") + `]}`
 }
 
-// TestResponsesCountOnce holds that content which comes several times counts the first time, whatever names it.
-func TestResponsesCountOnce(t *testing.T) {
-	call := ToolCall{ID: "c1", Type: "function_call", Name: "f", Arguments: `{"a":1}`}
-	at := func(i int, c ToolCall) ToolCall { c.Index = i; return c }
-	for _, tc := range []struct {
-		name   string
-		events []string
-		text   string
-		calls  []ToolCall
-		kinds  string
-	}{
+// once is a stream that tells its content several times.
+type once struct {
+	name   string
+	events []string
+	text   string
+	calls  []ToolCall
+	kinds  string
+}
+
+func checkOnce(t *testing.T, cases []once) {
+	t.Helper()
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			tr := respond(tc.events...)
+			if got := kindsOf(tr); got != tc.kinds || tr.Choice0().Text != tc.text || tr.ParseErrors != 0 {
+				t.Errorf("text %q, kinds %s, want %q, %s", tr.Choice0().Text, got, tc.text, tc.kinds)
+			}
+			if d := cmp.Diff(tc.calls, tr.Choice0().ToolCalls); d != "" {
+				t.Errorf("calls (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestResponsesTextsCountOnce holds that a text which comes several times counts the first time, whatever names it.
+func TestResponsesTextsCountOnce(t *testing.T) {
+	checkOnce(t, []once{
 		{"deltas, and three repetitions", []string{
 			`output_item.added "output_index":0,"item":{"type":"message","id":"m1","content":[]}`,
 			`content_part.added "item_id":"m1","output_index":0,"content_index":0,"part":{"type":"output_text","text":""}`,
@@ -113,7 +129,14 @@ func TestResponsesCountOnce(t *testing.T) {
 			`output_text.delta "item_id":"a","output_index":0,"delta":"Hello"`, `output_text.delta "item_id":"b","output_index":1,"delta":"Hello"`,
 			completed(msgWhole, strings.Replace(msgWhole, "m1", "m2", 1)),
 		}, "HelloHello", nil, "tt."},
+	})
+}
 
+// TestResponsesCallsCountOnce holds the same of tool calls.
+func TestResponsesCallsCountOnce(t *testing.T) {
+	call := ToolCall{ID: "c1", Type: "function_call", Name: "f", Arguments: `{"a":1}`}
+	at := func(i int, c ToolCall) ToolCall { c.Index = i; return c }
+	checkOnce(t, []once{
 		{"a call in pieces", []string{
 			`output_item.added "output_index":0,"item":{"type":"function_call","id":"f1","call_id":"c1","name":"f","arguments":""}`,
 			`function_call_arguments.delta "item_id":"f1","output_index":0,"delta":"{\"a\""`,
@@ -153,17 +176,7 @@ func TestResponsesCountOnce(t *testing.T) {
 			`function_call_arguments.delta "item_id":"f1","delta":"{"`, `function_call_arguments.delta "item_id":"f2","delta":"["`,
 			`function_call_arguments.delta "item_id":"f1","delta":"}"`,
 		}, "", []ToolCall{{Arguments: "{}"}, {Index: 1, Arguments: "["}}, "ccc"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			tr := respond(tc.events...)
-			if got := kindsOf(tr); got != tc.kinds || tr.Choice0().Text != tc.text || tr.ParseErrors != 0 {
-				t.Errorf("text %q, kinds %s, want %q, %s", tr.Choice0().Text, got, tc.text, tc.kinds)
-			}
-			if d := cmp.Diff(tc.calls, tr.Choice0().ToolCalls); d != "" {
-				t.Errorf("calls (-want +got):\n%s", d)
-			}
-		})
-	}
+	})
 }
 
 // TestResponsesKinds holds the kinds of content that come in deltas, and that what their tools answer is none.
