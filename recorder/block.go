@@ -80,6 +80,9 @@ func (b *blockBuilder) build(batch []*record) []builtBlock {
 	slices.SortFunc(batch, func(x, y *record) int {
 		return cmp.Or(cmp.Compare(x.loc.seq, y.loc.seq), cmp.Compare(x.loc.id, y.loc.id))
 	})
+	if cap(b.buf) > 4*batchBytes { // long lists of reads made it large, and will hardly do so again
+		b.buf = nil
+	}
 	b.blocks, b.buf = b.blocks[:0], b.buf[:0]
 	if b.fresh == nil {
 		b.fresh = map[shortSum]bodyPlace{}

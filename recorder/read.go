@@ -40,8 +40,7 @@ func findRecord(txn *badger.Txn, id exchange.ID) (p place, err error) {
 	if !exchange.ValidID(string(id)) {
 		return p, badger.ErrKeyNotFound
 	}
-	prefix := bucketPrefix(string(id[:bucketLen]))
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix, PrefetchValues: true, PrefetchSize: 16})
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: bucketPrefix(string(id[:bucketLen]))})
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		slot := -1
