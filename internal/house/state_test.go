@@ -33,7 +33,7 @@ var fileFacilities = []string{
 	"Rename", "ReadDir", "Stat", "Lstat", "Chmod", "Truncate", "Link", "Symlink", "StartProcess", "FindProcess", "DirFS",
 }
 
-var filePackages = []string{"recorder", "engines/launch", "replay", "internal/report", "cmd/benchproxy"}
+var filePackages = []string{"recorder", "engines/launch", "engines/weights", "replay", "internal/report", "cmd/benchproxy"}
 
 func TestProcessAndFilesHaveTheirPlace(t *testing.T) {
 	for _, f := range load(t) {
