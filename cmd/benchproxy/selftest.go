@@ -11,7 +11,6 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -312,7 +311,7 @@ func (b *burner) spin() {
 	}
 }
 
-// agoText is an age for people: the two largest units would be too precise.
+// agoText is an age for people.
 func agoText(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
@@ -363,5 +362,5 @@ func roundUp(us float64) string {
 	if float64(n)*step < us {
 		n++
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d us", n*int64(step)))
+	return fmt.Sprintf("%d us", n*int64(step))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -94,24 +95,32 @@ func selftestReport(ts *testscript.TestScript, neg bool, args []string) {
 		if c.Load != want.load || c.Streams != want.streams {
 			ts.Fatalf("cell %d is %s %d", i, c.Load, c.Streams)
 		}
-		for name, s := range map[string]stat.Summary{
-			"direct ttft": c.TTFT.Direct, "proxied ttft": c.TTFT.Proxied, "direct event": c.Event.Direct, "proxied event": c.Event.Proxied,
-			"stamp": c.Stamp, "driver": c.Driver, "read": c.ReadReturn, "own cost": c.OwnCost,
-		} {
-			if s.N == 0 || !ordered(s.Min, s.Median, s.P90, s.P99, s.Max) {
-				ts.Fatalf("%s %d: %s is out of order: %+v", c.Load, c.Streams, name, s)
-			}
-		}
-		if c.TTFT.Added.N != r.Plan.Rounds || c.TTFT.Added.Interval == nil || c.Noise == nil || *c.Noise <= 0 {
-			ts.Fatalf("%s %d: added %+v, noise %v", c.Load, c.Streams, c.TTFT.Added, c.Noise)
-		}
-		if runtime.GOOS == "linux" && (c.Lost == nil || *c.Lost != 0) {
-			ts.Fatalf("%s %d: the kernel's stamps were not used: lost %v", c.Load, c.Streams, c.Lost)
+		if wrong := cellProblem(c, r.Plan.Rounds); wrong != "" {
+			ts.Fatalf("%s %d: %s", c.Load, c.Streams, wrong)
 		}
 	}
 	if len(r.Rate.Steps) == 0 || r.Rate.Limit == "" {
 		ts.Fatalf("rate %+v", r.Rate)
 	}
+}
+
+// cellProblem is what is wrong with the shape of a cell, "" when nothing is.
+func cellProblem(c selftest.Cell, rounds int) string {
+	for name, s := range map[string]stat.Summary{
+		"direct ttft": c.TTFT.Direct, "proxied ttft": c.TTFT.Proxied, "direct event": c.Event.Direct, "proxied event": c.Event.Proxied,
+		"stamp": c.Stamp, "driver": c.Driver, "read": c.ReadReturn, "own cost": c.OwnCost,
+	} {
+		if s.N == 0 || !ordered(s.Min, s.Median, s.P90, s.P99, s.Max) {
+			return fmt.Sprintf("%s is out of order: %+v", name, s)
+		}
+	}
+	if c.TTFT.Added.N != rounds || c.TTFT.Added.Interval == nil || c.Noise == nil || *c.Noise <= 0 {
+		return fmt.Sprintf("added %+v, noise %v", c.TTFT.Added, c.Noise)
+	}
+	if runtime.GOOS == "linux" && (c.Lost == nil || *c.Lost != 0) {
+		return fmt.Sprintf("the kernel's stamps were not used: lost %v", c.Lost)
+	}
+	return ""
 }
 
 // ordered reports whether the values that are there do not go down.
@@ -147,14 +156,14 @@ func TestHostIsReadAndAbsentIsNull(t *testing.T) {
 	got := readHost(root)
 	virtual, load := true, 1.25
 	want := bare
-	want.Kernel, want.CPU, want.Governor, want.Clocksource = text2("6.1.0"), text2("Some CPU @ 3 GHz"), text2("performance"), text2("tsc")
+	want.Kernel, want.CPU, want.Governor, want.Clocksource = fact("6.1.0"), fact("Some CPU @ 3 GHz"), fact("performance"), fact("tsc")
 	want.Virtual, want.Load1 = &virtual, &load
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("host (-want +got):\n%s", d)
 	}
 }
 
-func text2(s string) *string { return &s }
+func fact(s string) *string { return &s }
 
 func TestVirtualMachinesAreTold(t *testing.T) {
 	for _, c := range []struct {

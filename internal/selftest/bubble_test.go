@@ -15,7 +15,7 @@ import (
 	"github.com/benchproxy/benchproxy/proxy"
 )
 
-// kept is a sink for the proxy's records.
+// sink takes the proxy's records.
 type sink struct {
 	mu sync.Mutex
 	xs []*exchange.Exchange
@@ -45,7 +45,6 @@ type bench struct {
 	sink  *sink
 	delay time.Duration // of each read between the engine and the proxy
 	busy  []bool        // calls of Busy
-	ctx   context.Context
 }
 
 // config is a selftest of the bench; its plan is a small one.
@@ -125,25 +124,7 @@ func TestExactOnAFakeClock(t *testing.T) {
 			t.Fatalf("%d cells, %d floors, busy %v, said %q", len(r.Cells), len(r.Noise), b.busy, said)
 		}
 		for _, c := range r.Cells {
-			events := map[int]int{1: 6 * 4 * 8, 3: 6 * 3 * 2 * 4}[c.Streams]
-			answers := map[int]int{1: 6 * 4, 3: 6 * 3 * 2}[c.Streams]
-			if c.TTFT.Direct.N != answers || c.TTFT.Proxied.N != answers || c.Event.Direct.N != events || c.Event.Proxied.N != events {
-				t.Errorf("%s %d: n %d %d %d %d", c.Load, c.Streams, c.TTFT.Direct.N, c.TTFT.Proxied.N, c.Event.Direct.N, c.Event.Proxied.N)
-			}
-			for name, v := range map[string]*float64{
-				"ttft": c.TTFT.Added.Median, "event": c.Event.Added.Median, "stamp": c.Stamp.Max, "driver": c.Driver.Max,
-				"returned": c.ReadReturn.Max, "merged": c.Merged, "noise": c.Noise,
-			} {
-				if v == nil || *v != 0 {
-					t.Errorf("%s %d: %s is %v, want 0", c.Load, c.Streams, name, v)
-				}
-			}
-			if *c.Lost != 1 { // in memory there is no kernel to stamp
-				t.Errorf("lost stamps %v", *c.Lost)
-			}
-			if c.Stamp.P99 != nil || c.AddedP99() {
-				t.Error("a p99 below its floor")
-			}
+			exactCell(t, c)
 		}
 		if r.Rate.EventsPerSecond == nil || *r.Rate.EventsPerSecond < 1500 || r.Rate.Limit != LimitSearch || len(r.Rate.Steps) != 5 {
 			t.Errorf("rate %+v", r.Rate)
@@ -155,8 +136,29 @@ func TestExactOnAFakeClock(t *testing.T) {
 	})
 }
 
-// AddedP99 reports whether any way has one.
-func (c *Cell) AddedP99() bool { return c.TTFT.AddedP99 != nil || c.Event.AddedP99 != nil }
+// exactCell holds a cell of a selftest in which nothing takes any time.
+func exactCell(t *testing.T, c Cell) {
+	t.Helper()
+	events := map[int]int{1: 6 * 4 * 8, 3: 6 * 3 * 2 * 4}[c.Streams]
+	answers := map[int]int{1: 6 * 4, 3: 6 * 3 * 2}[c.Streams]
+	if c.TTFT.Direct.N != answers || c.TTFT.Proxied.N != answers || c.Event.Direct.N != events || c.Event.Proxied.N != events {
+		t.Errorf("%s %d: n %d %d %d %d", c.Load, c.Streams, c.TTFT.Direct.N, c.TTFT.Proxied.N, c.Event.Direct.N, c.Event.Proxied.N)
+	}
+	for name, v := range map[string]*float64{
+		"ttft": c.TTFT.Added.Median, "event": c.Event.Added.Median, "stamp": c.Stamp.Max, "driver": c.Driver.Max,
+		"returned": c.ReadReturn.Max, "merged": c.Merged, "noise": c.Noise,
+	} {
+		if v == nil || *v != 0 {
+			t.Errorf("%s %d: %s is %v, want 0", c.Load, c.Streams, name, v)
+		}
+	}
+	if *c.Lost != 1 { // in memory there is no kernel to stamp
+		t.Errorf("lost stamps %v", *c.Lost)
+	}
+	if c.Stamp.P99 != nil || c.TTFT.AddedP99 != nil || c.Event.AddedP99 != nil {
+		t.Error("a p99 below its floor")
+	}
+}
 
 // TestSeesWhatIsAdded holds back every read between the engine and the proxy and finds exactly that, in the added time and
 // in the stamps.

@@ -36,7 +36,8 @@ type RateStep struct {
 	KeptUp  bool     `json:"kept_up"`  // the lag is below a tenth of the play
 	Limit   string   `json:"limit"`    // whose lag it is; "" when it kept up
 	StallMS *float64 `json:"stall_ms"` // longest time of a read in the proxy, by its record; null when there is no record
-	ids     []string
+
+	ids []string // of the requests
 }
 
 // tries is how often a rate is played before it counts as too high: one late goroutine must not end the search.
@@ -114,7 +115,7 @@ func (r *runner) playRate(ctx context.Context, way string, rate float64) (RateSt
 	if way == proxied {
 		for i := range got {
 			step.ids = append(step.ids, got[i].id)
-			r.keep(&got[i])
+			r.kept[got[i].id] = kept{}
 		}
 	}
 	return step, nil

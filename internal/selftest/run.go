@@ -163,14 +163,10 @@ func (r *runner) take(c *cell, way string, got []answer) (s samples) {
 			c.driver.add(a.seen, a.truth.Writes)
 			continue
 		}
-		r.keep(a)
 		r.kept[a.id] = kept{cell: c, writes: a.truth.Writes}
 	}
 	return s
 }
-
-// keep remembers a proxied request until its record is read.
-func (r *runner) keep(a *answer) { r.kept[a.id] = kept{writes: a.truth.Writes} }
 
 // records reads the proxy's records and holds them against the engine's writes.
 func (r *runner) records(ctx context.Context, steps []RateStep) error {
