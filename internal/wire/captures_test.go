@@ -15,7 +15,9 @@ import (
 
 // TestCaptures holds the transcripts of real answers against the counts of their index and the engine's own figures.
 func TestCaptures(t *testing.T) {
-	for _, c := range wiretest.Captures(t) {
+	all := wiretest.Captures(t)
+	t.Logf("%d captures", len(all))
+	for _, c := range all {
 		t.Run(c.ID(), func(t *testing.T) {
 			x := c.Exchange()
 			tr := Parse(x)
