@@ -97,10 +97,8 @@ func (p *player) waitUntil(timer *time.Timer, at time.Duration) bool {
 // write performs one write and enters it. It is false when the client did not take it.
 func (p *player) write(w planned) bool {
 	j := p.conn.srv.journal
-	now := clock.Now()
-	j.writing(p.rec, Write{
-		Wall: now.UnixNano(), At: int64(now.Sub(p.read)), Plan: int64(p.slot + w.at),
-		Size: len(w.data), Body: w.body, Token: w.token, Tokens: w.tokens,
+	j.writing(p.rec, p.read, Write{
+		Plan: int64(p.slot + w.at), Size: len(w.data), Body: w.body, Token: w.token, Tokens: w.tokens,
 	}, w.data)
 	n, err := p.conn.nc.Write(w.data)
 	j.wrote(p.rec, int64(clock.Since(p.read)), n)

@@ -155,8 +155,9 @@ func (j *journal) began(c *ConnRecord, req Request, read time.Time) *Record {
 	return r
 }
 
-// writing enters a write that is about to happen.
-func (j *journal) writing(r *Record, w Write, data []byte) {
+// writing enters a write that is about to happen, of a request that was read at the instant read. The stamp is taken last:
+// what entering costs, and the wait for the lock, is no part of the way to the client.
+func (j *journal) writing(r *Record, read time.Time, w Write, data []byte) {
 	j.change(func() {
 		w.Offset = r.SentLen
 		r.Writes = append(r.Writes, w)
@@ -164,6 +165,8 @@ func (j *journal) writing(r *Record, w Write, data []byte) {
 		if room := j.keepBytes - len(r.Sent); room > 0 {
 			r.Sent = append(r.Sent, data[:min(room, len(data))]...)
 		}
+		now, entered := clock.Now(), &r.Writes[len(r.Writes)-1]
+		entered.Wall, entered.At = now.UnixNano(), int64(now.Sub(read))
 	})
 }
 
