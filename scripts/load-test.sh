@@ -10,4 +10,4 @@ trap 'exit 130' INT TERM
 (cd "$root" && CGO_ENABLED=1 go test -race -count=1 -v -timeout 8m -run '^TestChurn$' ./internal/e2e -churn 30s)
 (cd "$root" && CGO_ENABLED=0 go build -trimpath -o "$tmp/benchproxy" ./cmd/benchproxy)
 cd "$root/test/load"
-TEST_BENCHPROXY=$tmp/benchproxy TMPDIR=$tmp go test -count=1 -v -timeout 8m . ./rig ./bench "$@"
+TEST_BENCHPROXY=$tmp/benchproxy TMPDIR=$tmp go test -count=1 -v -timeout 8m . ./rig ./bench ./stamps "$@"

@@ -4,6 +4,6 @@
 // Everything runs as a process of its own, built as it is released, on loopback. scripts/load-test.sh builds the program
 // and names it in TEST_BENCHPROXY; without it the tests fail. They read /proc, so they run on Linux.
 //
-// The packages below: rig starts the programs, talks to them and reads what they cost; bench is `make bench`;
-// reverseproxy is the proxy it compares with.
+// The packages below: rig starts the programs, talks to them and reads what they cost; bench is `make bench`; stamps is
+// scripts/bench-stamps.sh; reverseproxy is the proxy that bench compares with.
 package load
