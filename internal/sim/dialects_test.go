@@ -341,6 +341,7 @@ func TestDialectRefusals(t *testing.T) {
 		{"/v1beta/models/m:generateContent", `{`, google, 400, "read request body"},
 		{"/v1beta/models/m:generateContent", `{}`, bearer + "x", 401, `"status":"UNAUTHENTICATED"`},
 		{"/v1beta/models/m:streamGenerateContent", `{}`, google, 400, `[{"error":{"code":400`},
+		{"/v1/messages", `{}`, "X-Sim: x=1", 400, `{"type":"error","error":{"type":"invalid_request_error"`},
 		{"/v1beta/models/m:dance", `{}`, google, 404, "no such path"},
 		{"/api/chat", `{`, "", 400, `{"error":"read request body`},
 		{"/api/generate", `{`, "", 400, `{"error":"read request body`},

@@ -70,7 +70,8 @@ func (s *Server) script(req Request) (Options, *Script) {
 			continue
 		}
 		if err := o.Set(h.Value); err != nil {
-			return Options{}.withDefaults(), errorScript(400, "invalid_request_error", err.Error())
+			r, _ := routeOf(req)
+			return Options{}.withDefaults(), refuse(r.refuse, 400, "invalid_request_error", err.Error())
 		}
 		changed = true
 	}
