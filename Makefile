@@ -1,5 +1,5 @@
 # Short names for what people do here. `make ci` is what the project's CI runs.
-.PHONY: build demo test lint bench bench-peers ci release clean
+.PHONY: build demo test test-clients lint bench bench-peers ci release clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/benchproxy ./cmd/benchproxy
@@ -9,6 +9,10 @@ demo:
 
 test:
 	./scripts/test.sh
+
+# The clients of the field, unmodified, through the proxy.
+test-clients:
+	./scripts/clients-test.sh
 
 lint:
 	./scripts/lint.sh

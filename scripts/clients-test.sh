@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the official client, unmodified, through `benchproxy record` against `benchproxy sim`, and holds every record to
-# the truth of the scripted engine.
+# Runs the clients of the field, unmodified, through `benchproxy record` against `benchproxy sim`, and holds every record
+# to the truth of the scripted engine: the Go clients in test/clients, and with node those of npm in test/clients/npm.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 tmp=$(mktemp -d)
@@ -13,7 +13,18 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# Proxy and engine run under the race detector. The client does not: its package takes minutes to instrument.
+# The packages of npm are installed once for a lock file, outside of what git sees.
+npm=$root/.cache/clients-npm
+mkdir -p "$npm"
+cp "$root/test/clients/npm/clients.mjs" "$root/test/clients/npm/package.json" "$npm/"
+if ! cmp -s "$root/test/clients/npm/package-lock.json" "$npm/installed.json"; then
+	rm -f "$npm/installed.json"
+	cp "$root/test/clients/npm/package-lock.json" "$npm/"
+	(cd "$npm" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+	cp "$npm/package-lock.json" "$npm/installed.json"
+fi
+
+# Proxy and engine run under the race detector. The clients do not: their packages take minutes to instrument.
 (cd "$root" && CGO_ENABLED=1 go build -race -o "$tmp/benchproxy-race" ./cmd/benchproxy && CGO_ENABLED=0 go build -o "$tmp/benchproxy" ./cmd/benchproxy)
 (cd "$root/test/clients" && go test -c -o "$tmp/clients.test" .)
 
@@ -30,7 +41,7 @@ done
 
 mkdir "$tmp/work"
 cd "$tmp/work"
-TEST_BENCHPROXY=$tmp/benchproxy TEST_STORE=$tmp/store TEST_ENGINE=$url \
+TEST_BENCHPROXY=$tmp/benchproxy TEST_STORE=$tmp/store TEST_ENGINE=$url TEST_NPM=$npm \
 	"$tmp/benchproxy-race" record --upstream "$url" --listen 127.0.0.1:0 --admin 127.0.0.1:0 --store "$tmp/store" --run clients \
 	-- "$tmp/clients.test" -test.v -test.timeout 10m
 "$tmp/benchproxy" store check --store "$tmp/store"

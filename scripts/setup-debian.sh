@@ -5,9 +5,11 @@
 #   nlohmann-json3-dev     headers that the engine's module zip leaves out
 #   libstb-dev             the same
 #   git, ca-certificates   the Go toolchain fetches modules with them
+#   nodejs, npm            the JavaScript clients, where no node and npm are there already
 set -eu
 
 packages="gcc g++ libc6-dev nlohmann-json3-dev libstb-dev git ca-certificates"
+command -v node >/dev/null && command -v npm >/dev/null || packages="$packages nodejs npm"
 
 missing=""
 for p in $packages; do

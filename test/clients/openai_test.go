@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -19,16 +17,9 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 )
 
-// The tolerance against the engine's own clock: its instants start when it had the request whole, ours when its first
-// byte was sent, and a busy machine delays either by a time slice or two.
-const (
-	slackMS   = 60.0 // of a latency
-	shareRate = 0.25 // of a rate
-)
-
 // client is the official client as a program would make it: the base URL comes from OPENAI_BASE_URL.
 func client() openai.Client {
-	return openai.NewClient(option.WithAPIKey("sk-test-of-a-client"), option.WithMaxRetries(0))
+	return openai.NewClient(option.WithAPIKey(secret), option.WithMaxRetries(0))
 }
 
 func params(prompt string, tokens int64) openai.ChatCompletionNewParams {
@@ -50,57 +41,6 @@ func stream(ctx context.Context, p openai.ChatCompletionNewParams) (openai.ChatC
 		}
 	}
 	return acc, s.Err()
-}
-
-// hold compares a record with the engine's truth and its bytes with a direct call.
-func hold(t *testing.T, s *recorded.Session, x recorded.Exchange, all map[string]truthRecord) {
-	t.Helper()
-	body, err := s.Store.Body(s.Ctx, x.ID, "request")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, ok := all[string(body)]
-	if !ok {
-		t.Fatalf("the engine never got %s", body)
-	}
-	mustValue(t, "prompt_tokens", *x.Metrics["prompt_tokens"], r.Usage.Prompt)
-	mustValue(t, "completion_tokens", *x.Metrics["completion_tokens"], r.Usage.Completion)
-	mustValue(t, "usage_estimated", x.UsageEstimated, false)
-	if x.Stream {
-		first, last := r.firstLast()
-		x.Near(t, "ttft_ms", first, 0, slackMS)
-		x.Near(t, "last_token_ms", last, 0, slackMS)
-		if !slices.Contains(x.Flags, "buffered") {
-			x.Near(t, "decode_tps", float64(r.Usage.Completion-1)/(last-first)*1000, shareRate, 0)
-		}
-	}
-	got, err := s.Store.Body(s.Ctx, x.ID, "response")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := direct(s.Ctx, t, x.Path, body); !bytes.Equal(got, want) {
-		t.Errorf("stored body differs from a direct call:\n%s\n%s", got, want)
-	}
-}
-
-// direct is the body of the answer without a proxy between.
-func direct(ctx context.Context, t *testing.T, path string, body []byte) []byte {
-	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, engine(t)+path, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 func TestStreamingChat(t *testing.T) {
@@ -258,7 +198,7 @@ func TestNoSecretIsStored(t *testing.T) {
 		t.Fatalf("%d exchanges, %v", len(list), err)
 	}
 	err = walk(os.DirFS(s.Store.Dir), func(name string, b []byte) {
-		if bytes.Contains(b, []byte("sk-test-of-a-client")) {
+		if bytes.Contains(b, []byte(secret)) {
 			t.Errorf("%s holds the client's key", name)
 		}
 	})

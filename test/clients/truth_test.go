@@ -1,9 +1,12 @@
 package clients
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"testing"
@@ -15,9 +18,11 @@ type truthRecord struct {
 	Target string `json:"target"`
 	Ended  string `json:"ended"`
 	Body   []byte `json:"body"`
+	Sent   []byte `json:"sent"` // the response as it went on the wire
 	Usage  struct {
 		Prompt     int `json:"prompt_tokens"`
 		Completion int `json:"completion_tokens"`
+		Reasoning  int `json:"reasoning_tokens"`
 	} `json:"usage"`
 	Writes []struct {
 		At     int64 `json:"at_ns"`
@@ -39,6 +44,20 @@ func (r truthRecord) firstLast() (first, last float64) {
 		}
 	}
 	return first, last
+}
+
+// sentBody is the response body that the engine sent.
+func (r truthRecord) sentBody(t *testing.T) []byte {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(r.Sent)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // engine is the scripted engine, asked directly.

@@ -49,8 +49,9 @@ type Exchange struct {
 	Basis          map[string]string   `json:"basis"`
 	Absent         map[string]string   `json:"absent"`
 
-	OutputText string `json:"output_text"`
-	ToolCalls  []struct {
+	OutputText    string `json:"output_text"`
+	ReasoningText string `json:"reasoning_text"`
+	ToolCalls     []struct {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
 	} `json:"tool_calls"`
