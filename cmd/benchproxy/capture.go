@@ -37,6 +37,8 @@ type captureSettings struct {
 	sync           bool
 	queue          int64
 	run            exchange.Run
+	identify       bool   // read what answers behind the upstreams
+	device         string // what the user asked the engine to run on
 	form           boardForm
 	drain          time.Duration
 	session        proxy.SessionOptions
@@ -59,7 +61,8 @@ type capture struct {
 	servers   []*proxy.Server
 	board     *board
 	watch     *watch
-	failed    chan error // a listener that stopped by itself
+	ident     *identifier // nil: nobody is asked
+	failed    chan error  // a listener that stopped by itself
 	stopBoard context.CancelFunc
 	boardEnd  sync.WaitGroup
 	wg        sync.WaitGroup
@@ -69,7 +72,7 @@ type capture struct {
 func startCapture(e env, s captureSettings) (*capture, error) {
 	holdPipes()
 	c := &capture{s: s, env: e, failed: make(chan error, len(s.upstreams)+1)}
-	for _, step := range []func() error{c.openUpstreams, c.listen, c.refuseLoops, c.openStore, c.openServers} {
+	for _, step := range []func() error{c.openUpstreams, c.listen, c.refuseLoops, c.openIdentifier, c.openStore, c.openServers} {
 		if err := step(); err != nil {
 			c.abandon()
 			return nil, err
@@ -86,7 +89,7 @@ func holdPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 func (c *capture) openUpstreams() error {
 	for _, u := range c.s.upstreams {
 		o := c.s.upstream
-		o.Name, o.URL = u.name, u.url
+		o.Name, o.URL, o.Credentials = u.name, u.url, u.credentials
 		up, err := proxy.NewUpstream(o)
 		if err != nil {
 			return fmt.Errorf("--upstream: %w", err)
@@ -129,12 +132,19 @@ func (c *capture) refuseLoops() error {
 	return nil
 }
 
+func (c *capture) openIdentifier() (err error) {
+	if c.s.identify {
+		c.ident, err = newIdentifier(c.s)
+	}
+	return err
+}
+
 // openStore opens the store and the run; without a store a meter derives the same rows and keeps nothing.
 func (c *capture) openStore() error {
 	c.board = newBoard(c.env, c.s.form, func() []string { return c.watch.lines() })
 	if c.s.store == "" {
-		c.meter = newMeter(c.board.Row)
-		c.s.session.Sink = c.meter
+		c.meter = newMeter(c.derive, c.board.Row)
+		c.s.session.Sink = c.watched(c.meter)
 		return nil
 	}
 	admin := ""
@@ -149,16 +159,40 @@ func (c *capture) openStore() error {
 	if err != nil {
 		return err
 	}
-	c.writer, err = c.store.NewWriter(c.s.run, recorder.WriterOptions{QueueBytes: c.s.queue, Derive: derive, OnStored: c.board.Row})
+	c.writer, err = c.store.NewWriter(c.s.run, recorder.WriterOptions{QueueBytes: c.s.queue, Derive: c.derive, OnStored: c.board.Row})
 	if err != nil {
 		return err
 	}
-	c.s.session.Sink = c.writer
+	c.s.session.Sink = c.watched(c.writer)
 	return nil
 }
 
+// watched lets the identifier see what ends.
+func (c *capture) watched(s proxy.Sink) proxy.Sink {
+	if c.ident == nil {
+		return s
+	}
+	return watchedSink{next: s, seen: c.ident.seen}
+}
+
 // derive makes the row of an exchange.
-func derive(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) }
+func (c *capture) derive(x *exchange.Exchange) exchange.Summary {
+	a := measure.Analyze(x)
+	if c.ident != nil {
+		c.ident.answered(x, a.Request.Model, a.Transcript.Model)
+	}
+	return measure.Summarize(x, a)
+}
+
+// describe keeps what was read of an engine with the run, and tells it.
+func (c *capture) describe(d exchange.Deployment) {
+	if c.writer != nil {
+		c.writer.Describe(d)
+	}
+	if c.s.form != boardQuiet {
+		c.board.Note("%s", deploymentText(c.ident.catalog, d))
+	}
+}
 
 func (c *capture) openServers() error {
 	o := c.s.session
@@ -179,6 +213,9 @@ func (c *capture) openServers() error {
 
 // serve starts the goroutines; Close ends them.
 func (c *capture) serve() {
+	if c.ident != nil {
+		c.ident.start(c.session, c.describe)
+	}
 	for i, srv := range c.servers {
 		c.wg.Go(func() {
 			if err := srv.Serve(c.listeners[i]); err != nil {
@@ -262,6 +299,9 @@ func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
 	}
 	ends.Wait()
 	close(stop)
+	if c.ident != nil {
+		c.ident.Close() // before the run closes, which it describes
+	}
 	for _, up := range c.ups {
 		errs = append(errs, up.Close())
 	}
@@ -338,8 +378,12 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	if s.upstreams, err = p.upstreams(c); err != nil {
 		return s, err
 	}
-	if s.upstream.Credentials, err = p.added(c); err != nil {
+	credentials, err := p.added(c)
+	if err != nil {
 		return s, err
+	}
+	for i := range s.upstreams {
+		s.upstreams[i].inherit(credentials, c.String("engine-label"))
 	}
 	if s.server.TLS, s.upstream.TLS, err = tlsConfigs(c); err != nil {
 		return s, err
@@ -353,14 +397,16 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	if s.admin != adminOff && !loopback(s.admin) && !c.Bool("insecure") {
 		return s, usagef("the admin listener %s would show recordings to other machines; keep it on loopback, or say --insecure", s.admin)
 	}
-	if f := c.String("format"); f != "" && !slices.Contains(formats(), f) {
-		return s, usagef("there is no dialect %q; there is %s", f, strings.Join(formats(), ", "))
+	dialect, err := dialectFor(c.String("format"), s.upstreams)
+	if err != nil {
+		return s, err
 	}
 	if err := checkBounds(c); err != nil {
 		return s, err
 	}
-	s.session = proxy.SessionOptions{Identity: identity(c), Dialect: c.String("format"),
+	s.session = proxy.SessionOptions{Identity: identity(c.String("engine-label")), Dialect: dialect,
 		MaxBody: int64(c.Int("max-body")) << 20, Budget: int64(c.Int("budget")) << 20}
+	s.identify, s.device = !c.Bool("no-identify"), c.String("device")
 	s.server.MaxRequest = c.Int("max-request") << 20
 	s.upstream.KeepHost = c.Bool("keep-host")
 	s.upstream.ConnectTimeout = c.Duration("connect-timeout")
@@ -374,6 +420,26 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	}
 	s.run = newRun(mode, c.String("run"), s.upstreams)
 	return s, nil
+}
+
+// dialectFor is what answers are read as: --format, else what the targets say, which must agree, for one run reads all its
+// answers alike. "" is by path.
+func dialectFor(format string, ups []upstream) (string, error) {
+	if format != "" {
+		if !slices.Contains(formats(), format) {
+			return "", usagef("there is no dialect %q; there is %s", format, strings.Join(formats(), ", "))
+		}
+		return format, nil
+	}
+	for _, u := range ups {
+		if u.dialect != ups[0].dialect {
+			return "", usagef("the targets %s and %s have different dialects; record them in runs of their own, or say --format", ups[0].name, u.name)
+		}
+	}
+	if len(ups) == 0 {
+		return "", nil
+	}
+	return ups[0].dialect, nil
 }
 
 // formats are the dialects --format knows.

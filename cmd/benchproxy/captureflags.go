@@ -26,13 +26,16 @@ const (
 func proxyFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "upstream",
-			Usage: "`[NAME=]URL` of an engine (or BENCHPROXY_UPSTREAM): http://, https:// or unix:/socket; repeat it for one listener each"},
+			Usage: "`[NAME=]URL` of an engine (or BENCHPROXY_UPSTREAM): http://, https:// or unix:/socket, or a target of the config; repeat it for one listener each"},
+		configFlag(),
 		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "`ADDR` clients are pointed at"},
 		&cli.StringFlag{Name: "admin", Value: defaultAdmin, Usage: "`ADDR` of health and read API, or off"},
 		&cli.StringFlag{Name: "api-key-file", Usage: "`FILE` with a key that clients must send (or BENCHPROXY_API_KEY)"},
 		&cli.StringFlag{Name: "upstream-key-file", Usage: "`FILE` with the engine's key, added when sending (or BENCHPROXY_UPSTREAM_KEY)"},
 		&cli.StringSliceFlag{Name: "header", Usage: "`\"NAME: VALUE\"` added when sending to the engine; repeatable"},
-		&cli.StringFlag{Name: "engine-label", Usage: "`ENGINE[@VERSION]` to note as the engine, without asking it"},
+		&cli.StringFlag{Name: "engine-label", Usage: "`ENGINE[@VERSION]` to believe as the engine; what it has loaded is still read"},
+		&cli.BoolFlag{Name: "no-identify", Usage: "ask the engine nothing: what it is and has loaded stays unknown"},
+		&cli.StringFlag{Name: "device", Usage: "`DEVICE` you asked the engine to run on (gpu, cuda, metal, cpu ...), to note a fallback to the CPU"},
 		&cli.StringFlag{Name: "format", Usage: "read every answer as this `DIALECT`, whatever the path: " + strings.Join(formats(), ", ")},
 		&cli.BoolFlag{Name: "insecure", Usage: "allow listening beyond this machine without an API key"},
 		&cli.BoolFlag{Name: "keep-host", Usage: "forward the client's Host header"},
@@ -73,7 +76,22 @@ func checkBounds(c *cli.Context) error {
 }
 
 // upstream is one --upstream.
-type upstream struct{ name, url string }
+type upstream struct {
+	name, url   string
+	label       string // engine as the user names it
+	dialect     string // of its answers, whatever the path
+	credentials func() []exchange.Header
+}
+
+// inherit takes what the flags say of all upstreams, for what this one's target leaves open.
+func (u *upstream) inherit(credentials func() []exchange.Header, label string) {
+	if u.credentials == nil {
+		u.credentials = credentials
+	}
+	if label != "" {
+		u.label = label
+	}
+}
 
 // nameAndURL matches "name=URL": a short name, and then something with a scheme.
 var nameAndURL = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)=((?:https?://|unix:).+)$`)
@@ -86,13 +104,21 @@ func (p *program) upstreams(c *cli.Context) ([]upstream, error) {
 	if v := p.Getenv("BENCHPROXY_UPSTREAM"); len(named) == 0 && v != "" {
 		named = []string{v}
 	}
+	cfg, err := p.readConfig(c)
+	if err != nil {
+		return nil, err
+	}
 	for i, v := range named {
-		u := upstream{name: "engine", url: v}
-		if i > 0 {
-			u.name = fmt.Sprintf("engine%d", i+1)
+		u, err := p.named(cfg, v)
+		if err != nil {
+			return nil, err
 		}
-		if m := nameAndURL.FindStringSubmatch(v); m != nil {
-			u.name, u.url = m[1], m[2]
+		switch {
+		case u.name != "":
+		case i > 0:
+			u.name = fmt.Sprintf("engine%d", i+1)
+		default:
+			u.name = "engine"
 		}
 		if seen[u.name] {
 			return nil, usagef("two upstreams are called %q", u.name)
@@ -113,13 +139,22 @@ func (p *program) secret(c *cli.Context, flag, variable string) (string, error) 
 	if path == "" {
 		return strings.TrimSpace(p.Getenv(variable)), nil
 	}
-	b, err := os.ReadFile(filepath.Clean(path))
+	key, err := keyOf(path)
 	if err != nil {
 		return "", usagef("read --%s: %v", flag, err)
 	}
+	return key, nil
+}
+
+// keyOf reads a key from a file of one line.
+func keyOf(path string) (string, error) {
+	b, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return "", err
+	}
 	key := strings.TrimSpace(string(b))
 	if key == "" || strings.ContainsAny(key, "\r\n") {
-		return "", usagef("--%s %s must hold exactly one line", flag, path)
+		return "", fmt.Errorf("%s must hold exactly one line", path)
 	}
 	return key, nil
 }
@@ -176,8 +211,8 @@ func tlsConfigs(c *cli.Context) (serve, dial *tls.Config, err error) {
 }
 
 // identity is what --engine-label says.
-func identity(c *cli.Context) exchange.Identity {
-	engine, build, _ := strings.Cut(c.String("engine-label"), "@")
+func identity(label string) exchange.Identity {
+	engine, build, _ := strings.Cut(label, "@")
 	if engine == "" {
 		return exchange.Identity{}
 	}

@@ -17,17 +17,18 @@ const (
 
 // meter is a sink that keeps nothing: it derives the row of each exchange, off the measured path.
 type meter struct {
-	row  func(exchange.Summary)
-	wake chan struct{} // the first of a batch waits
-	end  chan struct{} // closed by Close
-	wg   sync.WaitGroup
+	derive func(*exchange.Exchange) exchange.Summary
+	row    func(exchange.Summary)
+	wake   chan struct{} // the first of a batch waits
+	end    chan struct{} // closed by Close
+	wg     sync.WaitGroup
 
 	mu      sync.Mutex
 	waiting []*exchange.Exchange
 }
 
-func newMeter(row func(exchange.Summary)) *meter {
-	m := &meter{row: row, wake: make(chan struct{}, 1), end: make(chan struct{})}
+func newMeter(derive func(*exchange.Exchange) exchange.Summary, row func(exchange.Summary)) *meter {
+	m := &meter{derive: derive, row: row, wake: make(chan struct{}, 1), end: make(chan struct{})}
 	m.start()
 	return m
 }
@@ -71,7 +72,7 @@ func (m *meter) batch() {
 	m.waiting = nil
 	m.mu.Unlock()
 	for _, x := range batch {
-		m.row(derive(x))
+		m.row(m.derive(x))
 	}
 }
 

@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "start": start, "end": end, "kill9": kill9, "post": post, "get": get, "wait_rows": waitRows,
+			"exits": exits, "start": start, "end": end, "kill9": kill9, "post": post, "get": get, "wait_rows": waitRows, "wait_text": waitText,
 			"wait_err": waitErr, "no_helpers": noHelpers, "selftest_report": selftestReport,
 		},
 	})
@@ -269,5 +269,18 @@ func waitRows(ts *testscript.TestScript, neg bool, args []string) {
 		return lines >= n
 	}) {
 		ts.Fatalf("%s printed fewer than %d rows:\n%s", args[0], n, s.out.String())
+	}
+}
+
+// wait_text NAME PATTERN waits until a background process has printed a match on stderr.
+func waitText(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: wait_text NAME PATTERN")
+	}
+	pattern, err := regexp.Compile(args[1])
+	ts.Check(err)
+	s := running(ts).running[args[0]]
+	if !s.err.await(patience, pattern.MatchString) {
+		ts.Fatalf("%s printed no %q on stderr:\n%s", args[0], args[1], s.err.String())
 	}
 }

@@ -28,6 +28,7 @@ func (p *program) simCommand() *cli.Command {
 			&cli.IntFlag{Name: "slots", Usage: "`N` requests run at once, others wait (default: no limit)"},
 			&cli.IntFlag{Name: "context", Usage: "`N` tokens of prompt and answer together at most (default: no limit)"},
 			&cli.StringFlag{Name: "play", Usage: "answer every request with what `FILE` holds: frames (JSON), or a raw response; NAME.chunks.tsv beside NAME.response.txt gives its times"},
+			&cli.StringFlag{Name: "as", Usage: "answer those who ask what it is as `ENGINE` does: " + strings.Join(sim.Disguises(), ", ")},
 			&cli.Float64Flag{Name: "speed", Value: 1, Usage: "`FACTOR` on the times of a played response, 0 = at once"},
 			&cli.BoolFlag{Name: "insecure", Usage: "allow listening beyond this machine"},
 			jsonFlag(),
@@ -56,6 +57,16 @@ func (p *program) sim(c *cli.Context) error {
 	}
 	if file := c.String("play"); file != "" {
 		h, err := playFile(file, c.Float64("speed"))
+		if err != nil {
+			return err
+		}
+		cfg.Handler = h
+	}
+	if as := c.String("as"); as != "" {
+		if cfg.Handler != nil {
+			return usagef("--as and --play exclude each other")
+		}
+		h, err := sim.Disguise(as, cfg.Model)
 		if err != nil {
 			return err
 		}

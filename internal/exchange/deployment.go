@@ -6,6 +6,7 @@ import "time"
 const (
 	ReadAtStart   = "start"   // once, before or between the exchanges of a run
 	ReadAtRestart = "restart" // the engine had been away and answered again
+	ReadAtAnswer  = "answer"  // an answer named another model than before
 )
 
 // Deployment is what answered behind one upstream, as far as it is known: which engine, what it had loaded, on what it
@@ -13,7 +14,7 @@ const (
 type Deployment struct {
 	Upstream string    `json:"upstream,omitempty"`
 	ReadAt   time.Time `json:"read_at"`
-	Why      string    `json:"why,omitempty"` // start, restart
+	Why      string    `json:"why,omitempty"` // start, restart, answer
 	Identity           // the server that is spoken to
 	Inner    *Identity `json:"inner"`              // the engine behind it, when the server is only a front
 	Evidence string    `json:"evidence,omitempty"` // one line: what the verdict rests on

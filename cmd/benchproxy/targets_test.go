@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestStripComments(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a": 1}`:                      `{"a": 1}`,
+		"{ // x\n\"a\": 1 /* y\n */ }":  `{"a":1}`,
+		`{"u": "http://h/*no*/" /**/ }`: `{"u":"http://h/*no*/"}`,
+		`{"q": "a\"// still" } // end`:  `{"q":"a\"// still"}`,
+		"{}//":                          `{}`,
+		`{"b": "\\"/* c */}`:            `{"b":"\\"}`,
+		"{\"a\":/*/ tricky /*/ 2}":      `{"a":2}`,
+	} {
+		var v, w any
+		if err := json.Unmarshal(stripComments([]byte(in)), &v); err != nil {
+			t.Errorf("%q: %v", in, err)
+			continue
+		}
+		if err := json.Unmarshal([]byte(want), &w); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := json.Marshal(v)
+		exp, _ := json.Marshal(w)
+		if string(got) != string(exp) {
+			t.Errorf("%q gives %s, want %s", in, got, exp)
+		}
+	}
+}
+
+// FuzzStripComments states that positions stay: length and line ends are those of the input.
+func FuzzStripComments(f *testing.F) {
+	for _, s := range []string{"{}//", "/*", "\"\\", "/* \n */ \"//\"", "//\n/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		out := string(stripComments([]byte(s)))
+		if len(out) != len(s) || strings.Count(out, "\n") != strings.Count(s, "\n") {
+			t.Errorf("%q became %q", s, out)
+		}
+	})
+}
+
+func TestTargetsAreChecked(t *testing.T) {
+	for name, c := range map[string]target{
+		"no url":             {},
+		"another scheme":     {URL: "ftp://h"},
+		"two keys":           {URL: "http://h", KeyEnv: "A", KeyFile: "b"},
+		"an unknown dialect": {URL: "http://h", Dialect: "latin"},
+		"a split header":     {URL: "http://h", Headers: map[string]string{"A": "b\r\nC: d"}},
+		"a header's colon":   {URL: "http://h", Headers: map[string]string{"A:": "b"}},
+	} {
+		if c.check() == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	good := target{URL: "unix:/run/e.sock", Engine: "vllm@1", Dialect: "chat", Headers: map[string]string{"X-A": "1"}, KeyEnv: "K"}
+	if err := good.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATargetsKeyAndHeadersAreItsCredentials(t *testing.T) {
+	p := &program{env: env{Getenv: func(name string) string { return map[string]string{"K": "secret"}[name] }}}
+	u, err := p.upstreamOf("a", target{URL: "http://h", Engine: "vllm", Headers: map[string]string{"X-B": "2", "X-A": "1"}, KeyEnv: "K"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, h := range u.credentials() {
+		got = append(got, h.Name+"="+h.Value)
+	}
+	if s := strings.Join(got, " "); s != "X-A=1 X-B=2 Authorization=Bearer secret" {
+		t.Errorf("credentials %q", s)
+	}
+	u.inherit(nil, "")
+	if u.label != "vllm" || u.credentials == nil {
+		t.Errorf("a target lost what it says: %+v", u)
+	}
+}
+
+func TestDialectsOfTargetsAgree(t *testing.T) {
+	for _, c := range []struct {
+		format string
+		ups    []upstream
+		want   string
+		fails  bool
+	}{
+		{"", nil, "", false},
+		{"chat", []upstream{{dialect: "x"}, {}}, "chat", false},
+		{"latin", nil, "", true},
+		{"", []upstream{{dialect: "chat"}, {dialect: "chat"}}, "chat", false},
+		{"", []upstream{{dialect: "chat"}, {}}, "", true},
+	} {
+		got, err := dialectFor(c.format, c.ups)
+		if got != c.want || (err != nil) != c.fails {
+			t.Errorf("%q of %+v is %q, %v", c.format, c.ups, got, err)
+		}
+	}
+}
