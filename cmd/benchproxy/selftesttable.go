@@ -25,13 +25,13 @@ func printSelftest(w io.Writer, r *selftest.Report) {
 	fmt.Fprintf(w, "\nStamps against the engine's own writes, in us; events that are last in their read:\n")
 	t = table{cols: []column{{head: "LOAD"}, {head: "STREAMS", right: true}, {head: "n", right: true}, {head: "p50", right: true},
 		{head: "p99", right: true}, {head: "max", right: true}, {head: "READ STAMP p50", right: true}, {head: "p99", right: true},
-		{head: "max", right: true}, {head: "MERGED", right: true}, {head: "LOST", right: true}, {head: "NOISE BELOW", right: true}}}
+		{head: "max", right: true}, {head: "UNSURE", right: true}, {head: "MERGED", right: true}, {head: "LOST", right: true}, {head: "NOISE BELOW", right: true}}}
 	for _, c := range r.Cells {
 		t.add(c.Load, strconv.Itoa(c.Streams), strconv.Itoa(c.Stamp.N), micros(c.Stamp.P50), micros(c.Stamp.P99), micros(c.Stamp.Max),
-			micros(c.ReadReturn.P50), micros(c.ReadReturn.P99), micros(c.ReadReturn.Max), percent(c.Merged), percent(c.Lost), micros(c.Noise))
+			micros(c.ReadReturn.P50), micros(c.ReadReturn.P99), micros(c.ReadReturn.Max), percent(c.Unsure), percent(c.Merged), percent(c.Lost), micros(c.Noise))
 	}
 	t.print(w)
-	fmt.Fprintf(w, "- below the sample floor; read stamp: what the client of replay would say without the kernel's stamps\n\n%s\n", rateText(r.Rate))
+	fmt.Fprintf(w, "- below the sample floor; read stamp: what the client of replay would say without the kernel's stamps;\nunsure: left out, the engine was held up in its own write\n\n%s\n", rateText(r.Rate))
 	i := r.Instrument()
 	fmt.Fprintf(w, "%s\n", instrumentText(&i))
 }

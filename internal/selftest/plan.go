@@ -53,10 +53,10 @@ func NewPlan(d time.Duration, quick bool) Plan {
 		// Each level gives the stamp error the samples that a p99 takes. The last token of an answer shares its read with
 		// the end of the stream, and gives none.
 		Levels: []Level{
-			{Streams: 1, Answers: 8, Tokens: 18, Rate: 700},
-			{Streams: 16, Answers: 2, Tokens: 5, Rate: 50},
+			{Streams: 1, Answers: 8, Tokens: 20, Rate: 700},
+			{Streams: 16, Answers: 2, Tokens: 6, Rate: 60},
 			{Streams: 64, Answers: 2, Tokens: 4, Rate: 40},
-			{Streams: 256, Answers: 2, Tokens: 4, Rate: 20},
+			{Streams: 256, Answers: 2, Tokens: 3, Rate: 20},
 		},
 		Rounds: rounds,
 		Search: Search{Streams: 16, From: 2000, To: 512_000, Play: 300 * time.Millisecond, Refine: 2},

@@ -47,6 +47,7 @@ type Cell struct {
 	ReadReturn stat.Summary    `json:"driver_read_error_us"`   // what it would be without stamps of the kernel
 	OwnCost    stat.Summary    `json:"proxy_added_us"`         // read's stamp to end of its write to the client, by the records
 	Merged     *float64        `json:"merged_share"`           // token events in one read with a later one; null without events
+	Unsure     *float64        `json:"unsure_share"`           // events without a stamp error, for the engine was held up in its write; null without events
 	Lost       *float64        `json:"lost_stamps_share"`      // answers with a read that the kernel had no stamp for; null without answers
 	Noise      *float64        `json:"noise_us"`               // differences below say nothing; null with the reason
 	NoiseWhy   exchange.Reason `json:"noise_reason,omitempty"` // why Noise is null
@@ -68,6 +69,7 @@ var methods = map[string]string{
 	"added":                "each round plays direct and proxied in turns: median proxied - median direct of a round; median and interval over the rounds",
 	"added_p99":            "p99 of all proxied samples - p99 of all direct ones; no interval, a round has too few samples for a p99",
 	"stamp_error_us":       "the proxy's stamp of a read - the engine's write of the last event in it, both on the host's wall clock",
+	"unsure_share":         "events last in their read whose write call took the engine more than 100 us, so that its stamp is no measure; left out of the stamp errors",
 	"driver_read_error_us": "moment at which the read had been taken and done with, instead of the kernel's stamp, for the same reads as driver_stamp_error_us",
 	"merged_share":         "token events that share a read of the proxy with a later token event / all token events",
 	"lost_stamps_share":    "answers in which the proxy stamped at least one read by its own clock for want of the kernel's stamp / all answers",
@@ -101,6 +103,7 @@ func (c *cell) report() Cell {
 		Stamp: stat.Summarize(c.proxy.errors), Driver: stat.Summarize(c.driver.errors), ReadReturn: stat.Summarize(c.driver.returned),
 		OwnCost: stat.Summarize(c.added),
 		Merged:  share(c.proxy.merged, c.proxy.events), Lost: share(c.proxy.lost, c.proxy.answers),
+		Unsure: share(c.proxy.unsure, c.proxy.unsure+len(c.proxy.errors)),
 	}
 	out.floor()
 	return out

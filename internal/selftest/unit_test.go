@@ -31,7 +31,7 @@ func madeAnswer(writes, reads [][3]int) *answer {
 	a.seen.Timeline = exchange.Timeline{Wall: wall, Clock: exchange.ClockKernel, SendStart: exchange.MarkAt(10_000)}
 	for _, w := range writes {
 		at := int64(w[0]) * 1000
-		a.truth.Writes = append(a.truth.Writes, sim.Write{Wall: wall.UnixNano() + at, At: at, Plan: at, Body: w[1], Token: w[2] != 0})
+		a.truth.Writes = append(a.truth.Writes, sim.Write{Wall: wall.UnixNano() + at, At: at, Done: at + 1000, Plan: at, Body: w[1], Token: w[2] != 0})
 	}
 	for _, r := range reads {
 		a.seen.Timeline.Reads = append(a.seen.Timeline.Reads, exchange.Read{At: int64(r[0]) * 1000, Size: r[1], Write: int64(r[2]) * 1000})
@@ -53,15 +53,27 @@ func TestSamplesOfAnAnswer(t *testing.T) {
 	}
 	var s stamps
 	s.add(a.seen, a.truth.Writes)
-	a.seen.Timeline.Clock = exchange.ClockMixed
-	s.add(a.seen, nil)
 	if d := cmp.Diff([]float64{30, 10, 7}, s.errors); d != "" {
 		t.Errorf("stamp errors (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff([]float64{38, 16, 12}, s.returned); d != "" {
 		t.Errorf("with the moment of return (-want +got):\n%s", d)
 	}
-	if s.events != 5 || s.merged != 1 || s.answers != 2 || s.lost != 1 {
+	a.truth.Writes[1].Done += int64(writeBound) // held up: the first event gives no error
+	a.truth.Writes[5].Done = 0                  // still in its call: neither does the last, which has none anyway
+	s.add(a.seen, a.truth.Writes)
+	if len(s.errors) != 5 || s.unsure != 1 || s.events != 10 {
+		t.Errorf("%d errors, %d unsure of %d events", len(s.errors), s.unsure, s.events)
+	}
+}
+
+func TestClocksAreCounted(t *testing.T) {
+	a := madeAnswer([][3]int{{100, 10, 1}, {101, 20, 1}}, [][3]int{{107, 20, 5}})
+	var s stamps
+	s.add(a.seen, a.truth.Writes)
+	a.seen.Timeline.Clock = exchange.ClockMixed
+	s.add(a.seen, nil)
+	if s.events != 2 || s.merged != 1 || s.answers != 2 || s.lost != 1 {
 		t.Errorf("events %d, merged %d, answers %d, lost %d", s.events, s.merged, s.answers, s.lost)
 	}
 }
