@@ -11,7 +11,7 @@ import (
 // large. To wake a goroutine that sleeps costs more than to prepare a small exchange, and one that wakes beside a
 // stream takes a processor away from it.
 const (
-	handDelay   = 20 * time.Millisecond
+	handDelay   = 4 * time.Millisecond
 	handRecords = 64
 	handBytes   = 1 << 20
 )

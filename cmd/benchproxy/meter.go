@@ -12,7 +12,7 @@ const (
 	meterQueue = 4096
 	// meterPause is how long sealed exchanges gather before they are measured: waking a goroutine for each of them
 	// would cost the measured path more than the measuring.
-	meterPause = 20 * time.Millisecond
+	meterPause = 3 * time.Millisecond
 )
 
 // meter is a sink that keeps nothing: it derives the row of each exchange, off the measured path.
