@@ -8,7 +8,7 @@ import (
 )
 
 // manifestVersion is the version of the field list below. Readers accept older ones and refuse newer ones.
-const manifestVersion = 2
+const manifestVersion = 3
 
 // manifest is a record as stored: the exchange without the bytes of its bodies, and where those are.
 type manifest struct {

@@ -149,6 +149,8 @@ func (w *fieldWriter) interventions(list []exchange.Intervention) {
 		for _, s := range [...]string{v.Kind, string(v.Where), v.Name, v.From, v.To, v.Reason} {
 			w.str(s)
 		}
+		w.int(v.Offset)
+		w.int(v.Length)
 	}
 }
 
@@ -305,6 +307,7 @@ func (r *fieldReader) interventions() []exchange.Intervention {
 	for i := range list {
 		list[i] = exchange.Intervention{
 			Kind: r.str(), Where: exchange.Side(r.str()), Name: r.str(), From: r.str(), To: r.str(), Reason: r.str(),
+			Offset: r.int(), Length: r.int(),
 		}
 	}
 	return list

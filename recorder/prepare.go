@@ -227,6 +227,9 @@ func (p *preparer) summarize(x *exchange.Exchange, key canon.Key) exchange.Summa
 	s.RequestBytes, s.ResponseBytes = x.Request.Body.Size, x.Response.Body.Size
 	s.RequestSum, s.ResponseSum = x.Request.Body.Digest, x.Response.Body.Digest
 	s.Interventions = x.Interventions
+	if sent, changed := exchange.SentRequest(x); changed {
+		s.SentKey = canon.RequestKey(&sent).Key
+	}
 	if key.Raw {
 		s.Flags = append(s.Flags, FlagRawKey)
 	}

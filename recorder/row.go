@@ -11,7 +11,7 @@ import (
 
 // rowVersion is the version of the field list below and the first byte of every row. 0 and 1 are the codec bytes of
 // other values, so that no packed text is taken for a row.
-const rowVersion = 2
+const rowVersion = 3
 
 // rowMetrics and rowSources are the short forms of words that nearly every row repeats. A word that is in neither is
 // stored as text: rows of older and newer metrics survive. Numbers in the store point into the tables, so these only
@@ -57,7 +57,7 @@ func appendRow(dst []byte, s *exchange.Summary) ([]byte, error) {
 	w := &fieldWriter{b: dst}
 	w.uint(rowVersion)
 	w.int(int64(s.Version))
-	for _, t := range []string{string(s.ID), string(s.Run), s.Key, s.Upstream, s.Method, s.Path, s.Model, s.Engine, s.Dialect, string(s.End), string(s.Outcome), string(s.State)} {
+	for _, t := range []string{string(s.ID), string(s.Run), s.Key, s.SentKey, s.Upstream, s.Method, s.Path, s.Model, s.Engine, s.Dialect, string(s.End), string(s.Outcome), string(s.State)} {
 		w.str(t)
 	}
 	for _, t := range []string{s.Digest, s.RequestSum, s.ResponseSum} {
@@ -99,7 +99,7 @@ func decodeRow(b []byte) (s exchange.Summary, err error) {
 	if s.Version = int(r.int()); s.Version > exchange.SummaryVersion {
 		return s, fmt.Errorf("read summary of version %d: %w", s.Version, exchange.ErrDamaged)
 	}
-	for _, p := range []*string{(*string)(&s.ID), (*string)(&s.Run), &s.Key, &s.Upstream, &s.Method, &s.Path, &s.Model, &s.Engine, &s.Dialect, (*string)(&s.End), (*string)(&s.Outcome), (*string)(&s.State)} {
+	for _, p := range []*string{(*string)(&s.ID), (*string)(&s.Run), &s.Key, &s.SentKey, &s.Upstream, &s.Method, &s.Path, &s.Model, &s.Engine, &s.Dialect, (*string)(&s.End), (*string)(&s.Outcome), (*string)(&s.State)} {
 		*p = r.str()
 	}
 	s.Digest, s.RequestSum, s.ResponseSum = r.digest(), r.digest(), r.digest()

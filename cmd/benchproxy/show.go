@@ -18,7 +18,7 @@ func printDetail(w io.Writer, d exchange.Detail) {
 	fmt.Fprintf(w, "%s %s  ->  %s\n", d.Method, printable(d.Path), verdict(d.Summary))
 	facts := [][2]string{
 		{"id", string(d.ID)}, {"run", fmt.Sprintf("%s, number %d", d.Run, d.Seq)}, {"started", d.Started.Local().Format("2006-01-02 15:04:05.000")},
-		{"key", d.Key}, {"digest", d.Digest}, {"model", d.Model}, {"engine", d.Engine}, {"answer", printable(d.Response.Line)},
+		{"key", d.Key}, {"sent key", d.SentKey}, {"digest", d.Digest}, {"model", d.Model}, {"engine", d.Engine}, {"answer", printable(d.Response.Line)},
 		{"end", string(d.End)}, {"cause", causeText(d.Cause)}, {"finish", text(d.FinishReason)}, {"record", recordText(d)},
 	}
 	for _, f := range facts {
@@ -37,7 +37,7 @@ func printDetail(w io.Writer, d exchange.Detail) {
 		fmt.Fprintln(w, instrumentText(d.Instrument))
 	}
 	for _, i := range d.Interventions {
-		fmt.Fprintf(w, "changed   %s to the %s: %s%s (%s)\n", i.Kind, i.Where, printable(i.Name), changeText(i), i.Reason)
+		fmt.Fprintf(w, "changed   %s to the %s: %s%s (%s)\n", i.Kind, i.Where, printable(i.Name), changeText(i)+placeText(i), i.Reason)
 	}
 }
 
@@ -52,6 +52,17 @@ func changeText(i exchange.Intervention) string {
 		return " " + shorten(i.To)
 	}
 	return " " + shorten(i.From) + " -> " + shorten(i.To)
+}
+
+// placeText is where in the body a change is.
+func placeText(i exchange.Intervention) string {
+	switch {
+	case i.Length > 0:
+		return fmt.Sprintf(" at bytes %d to %d", i.Offset, i.Offset+i.Length-1)
+	case i.Kind == exchange.KindBodyChanged:
+		return fmt.Sprintf(" at byte %d", i.Offset)
+	}
+	return ""
 }
 
 func causeText(c *exchange.Cause) string {

@@ -31,12 +31,16 @@ type Response struct {
 // Intervention is one thing the proxy added, dropped or changed between the two sides, so that "passes bytes through
 // untouched" can be checked against the record.
 type Intervention struct {
-	Kind   string `json:"kind"`           // header_added, header_removed, header_changed, field_added, event_removed, body_reframed
+	Kind   string `json:"kind"`           // header_added, header_removed, header_changed, body_changed, body_reframed, response_removed ...
 	Where  Side   `json:"where"`          // the side that received the changed form: engine or client
 	Name   string `json:"name"`           // header or field
 	From   string `json:"from,omitempty"` // old value, credentials masked
 	To     string `json:"to,omitempty"`   // new value, credentials masked
 	Reason string `json:"reason"`         // hop_by_hop, host, identity_coding, credential, usage_requested ...
+
+	// Where in the body, as its sender sent it, for body_changed and response_removed.
+	Offset int64 `json:"offset,omitempty"` // first byte
+	Length int64 `json:"length,omitempty"` // bytes removed there
 }
 
 // Origin names what a replayed exchange repeats.

@@ -25,8 +25,9 @@ type Summary struct {
 	ID            ID             `json:"id"`
 	Run           ID             `json:"run"`
 	Seq           uint64         `json:"seq"`
-	Key           string         `json:"key"`    // h1:<16 hex>
-	Digest        string         `json:"digest"` // sha256 of the request by the interchange recipe, "" when it is not JSON
+	Key           string         `json:"key"`                // h1:<16 hex>, of the request as the client sent it
+	SentKey       string         `json:"sent_key,omitempty"` // key of the request as the engine got it, where its body was changed
+	Digest        string         `json:"digest"`             // sha256 of the request by the interchange recipe, "" when it is not JSON
 	Started       time.Time      `json:"started"`
 	Upstream      string         `json:"upstream,omitempty"`
 	Method        string         `json:"method"`
