@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +60,9 @@ func (s *Session) open(u *Upstream, c Call, origin clock.Origin) *flight {
 	f.id, f.seq = exchange.NewID(origin.Wall()), s.seq.Add(1)
 	f.tl.Wall, f.tl.Accepted = origin.Wall(), exchange.MarkAt(0)
 	f.tl.RequestRead = exchange.MarkAt(origin.NS())
+	if !c.Intended.IsZero() {
+		f.tl.Intended = exchange.MarkAt(origin.Of(c.Intended))
+	}
 	f.idle.d = u.idle
 	f.rec.init(s, len(c.Body))
 	s.add(f)
@@ -92,7 +96,7 @@ func (f *flight) clientGone() {
 // begin sends the request and reads the response head. An error has ended the exchange: only seal is left to do.
 func (f *flight) begin(ctx context.Context) error {
 	out := buildHead(f.up, &f.call)
-	f.notes, f.upgrade = out.notes, out.upgrade
+	f.notes, f.upgrade = append(slices.Clip(f.call.Notes), out.notes...), out.upgrade
 	if err := f.connect(ctx); err != nil {
 		return f.fail(err, "connect")
 	}

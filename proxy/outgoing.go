@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
@@ -21,6 +22,13 @@ type Call struct {
 	Cell   string           // benchmark cell
 	Wave   string           // requests sent together
 	Origin *exchange.Origin // what it repeats
+
+	// Item is the part of a plan it carries out, nil outside one.
+	Item *exchange.PlanItem
+	// Intended is when the plan wants it sent, an instant of internal/clock; zero for no plan.
+	Intended time.Time
+	// Notes tell what was changed before the call was made. They go before those of sending.
+	Notes []exchange.Intervention
 
 	server   *Server  // it came through; nil for Do
 	identity bool     // ask for an answer without content coding

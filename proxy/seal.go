@@ -34,7 +34,7 @@ func (f *flight) exchange() *exchange.Exchange {
 		Upstream: f.up.opts.Name, UpstreamURL: f.up.url, Mode: o.Mode, Identity: f.s.identity(f.up.opts.Name),
 		Request: f.request(), Response: f.response, Timeline: f.tl,
 		End: f.end, Cause: f.cause, State: exchange.StateStored,
-		Origin: f.call.Origin, Tunnel: f.tunnel, Interventions: f.notes, Harness: o.Harness, Dialect: o.Dialect,
+		Origin: f.call.Origin, Item: f.call.Item, Tunnel: f.tunnel, Interventions: f.notes, Harness: o.Harness, Dialect: o.Dialect,
 	}
 	x.Response.Body = f.rec.body()
 	x.Timeline.Reads = f.rec.reads.All()

@@ -8,7 +8,13 @@ import (
 )
 
 // manifestVersion is the version of the field list below. Readers accept older ones and refuse newer ones.
-const manifestVersion = 3
+const manifestVersion = 4
+
+// plannedManifest is the version from which on a record has its plan item and the intended mark.
+const plannedManifest = 4
+
+// oldestManifest is the oldest version that is read.
+const oldestManifest = 3
 
 // manifest is a record as stored: the exchange without the bytes of its bodies, and where those are.
 type manifest struct {
@@ -41,12 +47,15 @@ func writeManifest(w *fieldWriter, m *manifest) {
 	writeEnd(w, x)
 	writeTimeline(w, &x.Timeline)
 	writeRef(w, m.reads)
+	w.item(x.Item)
+	w.mark(x.Timeline.Intended)
 }
 
 // decodeManifest is the inverse of writeManifest.
 func decodeManifest(b []byte) (*manifest, error) {
 	r := &fieldReader{b: b}
-	if v := r.uint(); v != manifestVersion {
+	v := r.uint()
+	if v < oldestManifest || v > manifestVersion {
 		return nil, fmt.Errorf("read manifest of version %d: %w", v, exchange.ErrDamaged)
 	}
 	x := &exchange.Exchange{Masked: true} // nothing else is stored
@@ -62,6 +71,9 @@ func decodeManifest(b []byte) (*manifest, error) {
 	readEnd(r, x)
 	readTimeline(r, &x.Timeline)
 	m.reads = readRef(r)
+	if v >= plannedManifest {
+		x.Item, x.Timeline.Intended = r.item(), r.mark()
+	}
 	if r.err == nil && len(r.b) > 0 {
 		r.err = fmt.Errorf("%d bytes too many", len(r.b))
 	}
@@ -158,11 +170,7 @@ func readResponse(r *fieldReader, a *exchange.Response) (body blobRef) {
 // writeEnd writes what may be absent: cause, origin and tunnel, each behind a flag, and the interventions.
 func writeEnd(w *fieldWriter, x *exchange.Exchange) {
 	w.cause(x.Cause)
-	if w.bool(x.Origin != nil); x.Origin != nil {
-		w.str(string(x.Origin.Exchange))
-		w.str(x.Origin.Key)
-		w.int(int64(x.Origin.Occurrence))
-	}
+	w.origin(x.Origin)
 	if w.bool(x.Tunnel != nil); x.Tunnel != nil {
 		w.int(x.Tunnel.ToEngine)
 		w.int(x.Tunnel.ToClient)
@@ -172,9 +180,7 @@ func writeEnd(w *fieldWriter, x *exchange.Exchange) {
 
 func readEnd(r *fieldReader, x *exchange.Exchange) {
 	x.Cause = r.cause()
-	if r.bool() {
-		x.Origin = &exchange.Origin{Exchange: exchange.ID(r.str()), Key: r.str(), Occurrence: int(r.int())}
-	}
+	x.Origin = r.origin()
 	if r.bool() {
 		x.Tunnel = &exchange.Tunnel{ToEngine: r.int(), ToClient: r.int()}
 	}

@@ -6,6 +6,19 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
+// Replay keeps with an open run what it sends of a plan and what became of it. It is written with the next commit of the
+// run, at the latest with its closing write, which makes the run incomplete when r says that items did not end. After
+// Close it does nothing and returns false.
+func (w *Writer) Replay(r exchange.Replay) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.run.State != exchange.RunOpen {
+		return false
+	}
+	w.run.Replay = &r // the one before may be in use by copies of the run
+	return true
+}
+
 // Describe adds to an open run what was read of an engine behind one of its upstreams. It is written with the next
 // commit of the run, at the latest with its closing write. After Close it does nothing and returns false.
 func (w *Writer) Describe(d exchange.Deployment) bool {

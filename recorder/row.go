@@ -11,7 +11,13 @@ import (
 
 // rowVersion is the version of the field list below and the first byte of every row. 0 and 1 are the codec bytes of
 // other values, so that no packed text is taken for a row.
-const rowVersion = 3
+const rowVersion = 4
+
+// Rows from plannedRow on have their origin and plan item; oldestRow is the oldest version that is read.
+const (
+	plannedRow = 4
+	oldestRow  = 3
+)
 
 // rowMetrics and rowSources are the short forms of words that nearly every row repeats. A word that is in neither is
 // stored as text: rows of older and newer metrics survive. Numbers in the store point into the tables, so these only
@@ -86,6 +92,8 @@ func appendRow(dst []byte, s *exchange.Summary) ([]byte, error) {
 	if err := writeFigures(w, s.Metrics); err != nil {
 		return nil, err
 	}
+	w.origin(s.Origin)
+	w.item(s.Item)
 	return w.b, nil
 }
 
@@ -93,8 +101,9 @@ func appendRow(dst []byte, s *exchange.Summary) ([]byte, error) {
 // is refused.
 func decodeRow(b []byte) (s exchange.Summary, err error) {
 	r := &fieldReader{b: b}
-	if v := r.uint(); v != rowVersion {
-		return s, fmt.Errorf("read summary of form %d: %w", v, exchange.ErrDamaged)
+	form := r.uint()
+	if form < oldestRow || form > rowVersion {
+		return s, fmt.Errorf("read summary of form %d: %w", form, exchange.ErrDamaged)
 	}
 	if s.Version = int(r.int()); s.Version > exchange.SummaryVersion {
 		return s, fmt.Errorf("read summary of version %d: %w", s.Version, exchange.ErrDamaged)
@@ -124,6 +133,9 @@ func decodeRow(b []byte) (s exchange.Summary, err error) {
 		}
 	}
 	s.Metrics = readFigures(r)
+	if form >= plannedRow {
+		s.Origin, s.Item = r.origin(), r.item()
+	}
 	if r.err == nil && len(r.b) > 0 {
 		r.err = fmt.Errorf("%d bytes too many", len(r.b))
 	}

@@ -239,7 +239,8 @@ func (w *Writer) Health() Health {
 	}
 }
 
-// Close stores what is queued and ends the run: complete when nothing was dropped, else incomplete. When ctx ends
+// Close stores what is queued and ends the run: complete when nothing was dropped and every item of its plan ended, else
+// incomplete. When ctx ends
 // first, the rest of the queue is dropped and counted. A second Close gives the same run.
 func (w *Writer) Close(ctx context.Context) (exchange.Run, error) {
 	w.drain(ctx)
@@ -252,7 +253,7 @@ func (w *Writer) Close(ctx context.Context) (exchange.Run, error) {
 	}
 	ended := now()
 	run.Ended, run.State = &ended, exchange.RunComplete
-	if run.Counts.Dropped > 0 {
+	if run.Counts.Dropped > 0 || run.Replay != nil && run.Replay.Incomplete != "" {
 		run.State = exchange.RunIncomplete
 	}
 	if err := w.store.closeRun(RunSize{Run: run, Bytes: w.bytes}); err != nil {

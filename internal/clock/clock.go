@@ -23,6 +23,9 @@ func At(t time.Time) Origin { return Origin{t: t} }
 // NS is the number of nanoseconds since the origin, on the monotonic clock.
 func (o Origin) NS() int64 { return int64(time.Since(o.t)) }
 
+// Of places t, which must come from Now, on the origin's monotonic scale.
+func (o Origin) Of(t time.Time) int64 { return int64(t.Sub(o.t)) }
+
 // FromUnix places an instant of the wall clock, in Unix nanoseconds, on the origin's monotonic scale. It compares it with
 // the wall clock of this very moment, so that a step of the wall clock since the origin does not matter. now is the
 // present on the same scale.

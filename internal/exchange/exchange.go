@@ -82,6 +82,7 @@ type Exchange struct {
 	Cause         *Cause // nil for EndEOF
 	State         State
 	Origin        *Origin
+	Item          *PlanItem // nil outside a plan
 	Tunnel        *Tunnel
 	Interventions []Intervention
 	Harness       string // version of benchproxy that made it

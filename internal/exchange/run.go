@@ -31,6 +31,7 @@ type Run struct {
 	Pinned      bool         `json:"pinned"`            // kept by retention
 	// Instrument is the newest selftest of this machine when the run began; null when there was none.
 	Instrument *Instrument `json:"instrument"`
+	Replay     *Replay     `json:"replay,omitempty"` // of a run that sent a plan
 }
 
 // RunCounts say what became of the exchanges of a run.

@@ -51,7 +51,9 @@ type Summary struct {
 	RequestSum    string         `json:"request_body_digest"`
 	ResponseSum   string         `json:"response_body_digest"`
 	Interventions []Intervention `json:"interventions"`
-	Metrics       Figures        `json:"-"` // written as metrics, basis and absent
+	Origin        *Origin        `json:"origin,omitempty"` // what it repeats
+	Item          *PlanItem      `json:"item,omitempty"`   // what it carried out of a plan
+	Metrics       Figures        `json:"-"`                // written as metrics, basis and absent
 }
 
 // figuresJSON is how figures stand in every JSON document: one object of values (null when absent) and beside it the
@@ -141,7 +143,6 @@ type DetailBody struct {
 	Response      HeadView                   `json:"response"`
 	Timeline      TimelineView               `json:"timeline"`
 	Tunnel        *Tunnel                    `json:"tunnel,omitempty"`
-	Origin        *Origin                    `json:"origin,omitempty"`
 	Instrument    *Instrument                `json:"instrument,omitempty"` // of the run, where the run is known
 }
 

@@ -62,10 +62,15 @@ type Read struct {
 	Size  int   // body bytes it brought, after de-chunking; 0 when it brought framing only
 }
 
-// Timeline is the clock of one exchange. Marks are in the order in which they happen.
+// Timeline is the clock of one exchange. Marks are in the order in which they happen; all but Intended
+// were read from the clock.
 type Timeline struct {
 	Wall  time.Time  `json:"wall"`  // the origin, UTC
 	Clock StampClock `json:"clock"` // what stamped the reads; "" when nothing was read
+
+	// Intended is when the plan of an open loop wanted SendStart to be. It is before Accepted, which is 0, by what the sender
+	// was late: a negative number.
+	Intended Mark `json:"intended"`
 
 	Accepted    Mark `json:"accepted"`        // first byte of the request known to the proxy; the origin of a replayed request
 	RequestRead Mark `json:"request_read"`    // request head and body whole

@@ -33,7 +33,6 @@ func Detail(x *exchange.Exchange, row exchange.Summary) exchange.Detail {
 		Response:      responseView(&x.Response),
 		Timeline:      x.Timeline.View(),
 		Tunnel:        x.Tunnel,
-		Origin:        x.Origin,
 	}}
 }
 

@@ -44,6 +44,8 @@ func Summarize(x *exchange.Exchange, a *Analysis) exchange.Summary {
 		RequestSum:    x.Request.Body.Sum(),
 		ResponseSum:   x.Response.Body.Sum(),
 		Interventions: append([]exchange.Intervention{}, x.Interventions...),
+		Origin:        x.Origin,
+		Item:          x.Item,
 		Metrics:       a.Figures,
 	}
 }

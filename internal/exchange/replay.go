@@ -1,0 +1,81 @@
+package exchange
+
+// PlanItem says which part of a plan an exchange carried out. Exchanges of two runs of one workload that have the same
+// item, turn and repeat belong together, whatever their keys are.
+type PlanItem struct {
+	Item         string `json:"item"`                   // id of the workload's item
+	Conversation string `json:"conversation,omitempty"` // it is a turn of; "" for a request of its own
+	Turn         int    `json:"turn"`                   // of the conversation, from 0
+	Turns        int    `json:"turns"`                  // of the conversation as planned; 1 for a request of its own
+	Repeat       int    `json:"repeat"`                 // of the workload, from 0
+	Attempt      int    `json:"attempt"`                // from 0; a later one is sent because the engine asked for it with a 503
+	Warmup       bool   `json:"warmup,omitempty"`       // sent before the measuring began; in no figure of the run
+}
+
+// Replay is what a run that sent a plan was to do, and what became of it.
+type Replay struct {
+	Workload string `json:"workload"`         // hash of the workload
+	Plan     string `json:"plan"`             // hash of the requests in the order and at the times planned, before the first was sent
+	Source   string `json:"source,omitempty"` // run or file it was read from
+	Driver   string `json:"driver"`           // closed, rate, recorded or waves
+	Group    ID     `json:"group,omitempty"`  // shared by the runs of one sitting with several targets
+	Seed     uint64 `json:"seed"`             // of arrivals and order
+
+	Items    ItemCounts `json:"items"`
+	Schedule *Schedule  `json:"schedule"` // of an open loop; null for a closed one
+	Waves    []WaveRate `json:"waves,omitempty"`
+
+	// Incomplete says why items did not end, "" when all did. The run is incomplete then.
+	Incomplete string `json:"incomplete,omitempty"`
+	// Invalid says why the run is no evidence of an open loop: it missed its schedule. "" when it kept it.
+	Invalid string `json:"invalid,omitempty"`
+}
+
+// ItemCounts say what became of the items of a plan. A conversation is one item.
+type ItemCounts struct {
+	Planned  int `json:"planned"`
+	Complete int `json:"complete"` // every turn was answered in full
+	Failed   int `json:"failed"`   // the first turn failed
+	Partial  int `json:"partial"`  // a conversation that stopped behind a later turn
+	Unsent   int `json:"unsent"`   // never begun: the time was over, or the run was ended
+	Broken   int `json:"broken"`   // begun and cut by the end of the run
+	Requests int `json:"requests"` // exchanges, without warm-ups
+	Retries  int `json:"retries"`  // of them later attempts, after a 503
+	Warmups  int `json:"warmups"`  // exchanges before the measuring began
+}
+
+// Schedule is how an open loop kept the instants it planned. Lags and latencies are of every planned request that was
+// sent, so their percentiles are counted, not estimated.
+type Schedule struct {
+	Planned      int      `json:"planned"`        // requests with a planned instant
+	Sent         int      `json:"sent"`           // of them sent
+	PlannedRate  *float64 `json:"planned_rate"`   // requests a second over the planned span; null for fewer than two instants
+	AchievedRate *float64 `json:"achieved_rate"`  // the same over the span in which they were sent
+	LagMS        Spread   `json:"lag_ms"`         // from the planned instant to the first request byte
+	SentMS       Spread   `json:"from_sent"`      // whole answers, from the first request byte, in ms
+	IntendedMS   Spread   `json:"from_intended"`  // whole answers, from the planned instant, in ms
+	SentTTFT     Spread   `json:"ttft_sent"`      // first token, from the first request byte, in ms
+	IntendedTTFT Spread   `json:"ttft_intended"`  // first token, from the planned instant, in ms
+	BoundMS      float64  `json:"bound_ms"`       // a lag p99 above it makes the run invalid
+	BoundRate    float64  `json:"bound_rate"`     // so does an achieved rate below this share of the planned one
+	MaxInFlight  int      `json:"max_in_flight"`  // the bound on requests that run at once
+	PeakInFlight int      `json:"peak_in_flight"` // the most that did
+}
+
+// Spread is a set of numbers by its middle and its upper end. Without numbers all are null.
+type Spread struct {
+	N   int      `json:"n"`
+	P50 *float64 `json:"p50"`
+	P99 *float64 `json:"p99"`
+	Max *float64 `json:"max"`
+}
+
+// WaveRate is what requests that ran together came to.
+type WaveRate struct {
+	Wave     string `json:"wave"`
+	Streams  int    `json:"streams"`   // requests of the wave
+	Failed   int    `json:"failed"`    // of them not complete: one voids the rates
+	PeakLive int    `json:"peak_live"` // the most streams that decoded at the same time
+	// Figures are aggregate_decode_tps, steady_tps and batch_tps.
+	Figures Figures `json:"figures"`
+}
