@@ -75,15 +75,17 @@ func (w *Workload) Hash() string {
 // their names may differ from file to file.
 type hasher struct {
 	h     hash.Hash
-	talks map[string]uint64
+	talks map[string]uint64 // conversation -> its number
+	next  uint64            // number of the next one
 }
 
 func newHasher() *hasher { return &hasher{h: sha256.New(), talks: map[string]uint64{}} }
 
 func (h *hasher) add(it *Item) {
 	talk, ok := h.talks[it.Conversation]
-	if !ok || it.Conversation == "" {
-		talk = uint64(len(h.talks))
+	if !ok || it.Conversation == "" { // without a name every item is a conversation of its own
+		talk = h.next
+		h.next++
 		h.talks[it.Conversation] = talk
 	}
 	b := make([]byte, 0, sha256.Size+24)
