@@ -132,7 +132,7 @@ func (c *checker) record(txn *badger.Txn, b *block, id exchange.ID, at place) {
 		c.problem(object, "%v", err)
 		return
 	}
-	for _, p := range exchangeProblems(x) {
+	for _, p := range exchange.Problems(x) {
 		c.problem(object, "%s", p)
 	}
 	if m.request.size > 0 && sum256(x.Request.Body.Chunks...) != m.request.sum || m.response.size > 0 && sum256(x.Response.Body.Chunks...) != m.response.sum {
@@ -183,64 +183,6 @@ func (c *checker) row(txn *badger.Txn, loc location, x *exchange.Exchange, coded
 	} else if string(v) != string(want[:]) {
 		c.problem(id, "take is of another request")
 	}
-}
-
-// exchangeProblems are the ways in which an exchange contradicts itself.
-func exchangeProblems(x *exchange.Exchange) (problems []string) {
-	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	for name, b := range map[string]*exchange.Body{"request": &x.Request.Body, "response": &x.Response.Body} {
-		kept := exchange.Body{Size: b.Kept, Kept: b.Kept, Chunks: b.Chunks}
-		held := int64(len(joined(b.Chunks)))
-		switch {
-		case held != b.Kept || b.Kept > b.Size:
-			add("%s body: %d bytes held, %d kept, %d in all", name, held, b.Kept, b.Size)
-		case b.Whole() && kept.Sum() != b.Digest:
-			add("%s body does not have its digest", name)
-		case !b.Whole() && x.State != exchange.StateTruncated:
-			add("%s body is cut and the record does not say so", name)
-		}
-	}
-	sum, last := int64(0), int64(0)
-	for i, r := range x.Timeline.Reads {
-		if r.At < last || r.Size < 0 {
-			add("read %d: stamp %d after %d, size %d", i, r.At, last, r.Size)
-			break
-		}
-		sum, last = sum+int64(r.Size), r.At
-	}
-	if x.State == exchange.StateStored && sum != x.Response.Body.Size {
-		add("reads sum up to %d bytes, the body has %d", sum, x.Response.Body.Size)
-	}
-	return append(problems, markProblems(&x.Timeline)...)
-}
-
-// markProblems are marks out of order. Only orders that every clock keeps are held: a client may leave, and an engine
-// may answer, at any time.
-func markProblems(t *exchange.Timeline) (problems []string) {
-	type named struct {
-		name string
-		mark exchange.Mark
-	}
-	chains := [][]named{
-		{{"accepted", t.Accepted}, {"request_read", t.RequestRead}, {"send_start", t.SendStart}, {"send_done", t.SendDone}},
-		{{"upstream_dialed", t.Dialed}, {"send_start", t.SendStart}, {"header_read", t.HeaderRead}},
-		{{"first_read", t.FirstRead}, {"last_read", t.LastRead}, {"body_end", t.BodyEnd}},
-		{{"accepted", t.Accepted}, {"client_done", t.ClientDone}},
-	}
-	for _, chain := range chains {
-		last, name := int64(0), "the origin"
-		for _, m := range chain {
-			ns, ok := m.mark.NS()
-			if !ok {
-				continue
-			}
-			if ns < last {
-				problems = append(problems, fmt.Sprintf("%s is before %s", m.name, name))
-			}
-			last, name = ns, m.name
-		}
-	}
-	return problems
 }
 
 // strays finds blocks with records, and takes, that no index page leads to, and counts the bodies in blocks.

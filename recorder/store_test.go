@@ -206,7 +206,7 @@ func TestReadOwnerOfTheDead(t *testing.T) {
 
 func TestExchangeProblems(t *testing.T) {
 	good := func() *exchange.Exchange { return stored(streamed("{}", "a", "b"), exchange.NewID(day), 1) }
-	if p := exchangeProblems(good()); len(p) != 0 {
+	if p := exchange.Problems(good()); len(p) != 0 {
 		t.Fatal(p)
 	}
 	for name, spoil := range map[string]func(x *exchange.Exchange){
@@ -223,7 +223,7 @@ func TestExchangeProblems(t *testing.T) {
 	} {
 		x := good()
 		spoil(x)
-		if len(exchangeProblems(x)) == 0 {
+		if len(exchange.Problems(x)) == 0 {
 			t.Errorf("%s: nothing found", name)
 		}
 	}
