@@ -31,6 +31,8 @@ const (
 	ReasonNotComparable    exchange.Reason = "not_comparable"             // one side of a comparison is absent
 	ReasonNoClientWrite    exchange.Reason = "no_client_write"            // nothing was written to a client
 	ReasonRecordTruncated  exchange.Reason = "record_truncated"           // the record was cut before the end of the answer
+	ReasonMemberFailed     exchange.Reason = "wave_member_failed"         // a request of the wave did not end complete
+	ReasonNotTogether      exchange.Reason = "not_together"               // the streams of the wave never decoded all at once
 )
 
 // Reasons is the whole vocabulary, in the order of its definition.
@@ -41,5 +43,6 @@ func Reasons() []exchange.Reason {
 		ReasonHiddenReasoning, ReasonSingleEvent, ReasonTooFewTokens, ReasonZeroWindow, ReasonTooFewReads,
 		ReasonShortStream, ReasonFirstEventTokens, ReasonCached, ReasonCachedUnknown, ReasonNoDrafts,
 		ReasonStepsUnknown, ReasonNotComparable, ReasonNoClientWrite, ReasonRecordTruncated,
+		ReasonMemberFailed, ReasonNotTogether,
 	}
 }

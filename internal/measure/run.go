@@ -17,12 +17,13 @@ const (
 
 // Run is what the exchanges of a run come to.
 type Run struct {
-	Exchanges int                      `json:"exchanges"` // all rows
-	Generated int                      `json:"generated"` // of them requests for generation: rows with a dialect
-	Outcomes  map[exchange.Outcome]int `json:"outcomes"`  // of all rows
-	Truncated int                      `json:"truncated"` // records cut at a memory bound
-	Unsampled int                      `json:"unsampled"` // generated ones past Totals.Limit, which are in no metric
-	Metrics   []RunMetric              `json:"metrics"`   // in the order of runMetrics, always all of them
+	Exchanges int                      `json:"exchanges"`         // all rows
+	Generated int                      `json:"generated"`         // of them requests for generation: rows with a dialect
+	Outcomes  map[exchange.Outcome]int `json:"outcomes"`          // of all rows
+	Truncated int                      `json:"truncated"`         // records cut at a memory bound
+	Warmups   int                      `json:"warmups,omitempty"` // rows sent before the measuring began, in nothing else here
+	Unsampled int                      `json:"unsampled"`         // generated ones past Totals.Limit, which are in no metric
+	Metrics   []RunMetric              `json:"metrics"`           // in the order of runMetrics, always all of them
 }
 
 // RunMetric is one metric over the exchanges of a run. Each exchange is one sample, also of the metrics that are
@@ -71,6 +72,10 @@ func (t *Totals) Add(r *exchange.Summary) {
 		for i := range t.metrics {
 			t.metrics[i] = gathered{map[exchange.Basis][]float64{}, map[exchange.Reason]int{}}
 		}
+	}
+	if r.Item != nil && r.Item.Warmup {
+		t.run.Warmups++
+		return
 	}
 	t.run.Exchanges++
 	t.run.Outcomes[r.Outcome]++
