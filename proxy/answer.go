@@ -45,7 +45,7 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, c *clientConn, f *flight) {
 		b.chunks = &chunkWriter{w: ctx.Conn(), c: c, f: f, trailers: len(b.names) > 0}
 		b.w = b.chunks
 	}
-	if f.frame.holdsData(f.conn.unread()) {
+	if f.filter == nil && f.frame.holdsData(f.conn.unread()) { // a filter may keep all of it back
 		c.holdHead()
 	}
 	ctx.Response.ImmediateHeaderFlush = true

@@ -34,11 +34,15 @@ type flight struct {
 	frame    bodyFrame
 	idle     rolling // between reads of the body
 	rec      record
+	filter   Filter // of the body for the client; nil passes it as it comes
 	head     atomic.Pointer[published]
 	tunnel   *exchange.Tunnel
 	end      exchange.End // "" until something ended it
 	cause    *exchange.Cause
 	sealed   *exchange.Exchange
+
+	makeFilter func() Filter // nil for none
+	flushed    bool          // the filter holds nothing any more
 
 	mu    sync.Mutex
 	stop  *stopped           // first cancel
@@ -208,6 +212,9 @@ func (f *flight) takeHead(r exchange.Response) (err error) {
 		return err
 	}
 	f.frame = newBodyFrame(frame)
+	if f.makeFilter != nil {
+		f.startFilter()
+	}
 	if f.idle.d == 0 && f.up.header > 0 {
 		_ = f.conn.SetReadDeadline(time.Time{}) // none
 	}

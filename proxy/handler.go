@@ -39,6 +39,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	f := s.session.open(s.up, call, began)
 	defer s.survive(ctx, c, f)
 	f.call.identity = s.opts.Measured(call.Target)
+	if s.opts.Rewrite != nil {
+		f.rewrite(s.opts.Rewrite)
+	}
 	c.arm(f.clientGone)
 	if err := f.begin(context.Background()); err != nil {
 		s.refuse(ctx, c, f)

@@ -93,6 +93,9 @@ type ServerOptions struct {
 	// Measured reports whether timing of answers on a path matters, so that compression is asked off. Nil is
 	// MeasuredPath.
 	Measured func(path string) bool
+	// Rewrite says what of an exchange is changed that the user wants changed; it is asked before t0. Nil changes
+	// nothing: every byte of a body passes. It must not write into the call.
+	Rewrite func(c *Call) Rewrite
 
 	MaxHead      int           // bytes of a request head, also a buffer per connection; 0 is DefaultMaxHead
 	MaxRequest   int           // bytes of a request body; 0 is DefaultMaxRequest

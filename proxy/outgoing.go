@@ -34,6 +34,7 @@ type Call struct {
 	identity bool     // ask for an answer without content coding
 	consumed []string // lower-case names of the headers whose credential was for the proxy
 	trailers []string
+	sent     []byte // body for the engine where it is not Body
 }
 
 // outgoing is the request head for the engine and what makes it differ from the call.
@@ -118,13 +119,17 @@ func (o *outgoing) header(name string, h exchange.Header, hop []string) {
 	case name == "content-length":
 		if !o.length {
 			o.length = true
-			o.line(h.Name, strconv.Itoa(len(o.call.Body)))
+			n := strconv.Itoa(len(o.call.body()))
+			o.line(h.Name, n)
+			if o.call.sent != nil {
+				o.note("header_changed", h.Name, h.Value, n, "body_changed")
+			}
 		}
 	case name == "transfer-encoding":
 		o.coded = true
 		if !o.length {
 			o.length = true
-			n := strconv.Itoa(len(o.call.Body))
+			n := strconv.Itoa(len(o.call.body()))
 			o.line("Content-Length", n)
 			o.note("body_reframed", h.Name, h.Value, "Content-Length: "+n, "request_read_whole")
 		}
@@ -160,8 +165,8 @@ func (o *outgoing) finish(credentials []exchange.Header) {
 		o.line("Host", o.up.authority)
 		o.note("header_added", "Host", "", o.up.authority, "host")
 	}
-	if !o.length && (len(o.call.Body) > 0 || needsLength(o.call.Method)) {
-		n := strconv.Itoa(len(o.call.Body))
+	if !o.length && (len(o.call.body()) > 0 || needsLength(o.call.Method)) {
+		n := strconv.Itoa(len(o.call.body()))
 		o.line("Content-Length", n)
 		o.note("header_added", "Content-Length", "", n, "framing")
 	}

@@ -16,6 +16,9 @@ func (f *flight) seal() *exchange.Exchange {
 	if f.end == "" {
 		_ = f.fail(errAbandoned, "body")
 	}
+	if f.filter != nil {
+		f.notes = append(f.notes, f.filter.Notes()...)
+	}
 	x := f.exchange()
 	redact.Exchange(x)
 	f.sealed = x

@@ -20,12 +20,13 @@ const (
 // send writes the request: head and the first part of the body in one call.
 func (f *flight) send(head []byte) error {
 	f.tl.SendStart = exchange.MarkAt(f.origin.NS())
-	n := min(len(f.call.Body), sendStep)
-	parts := net.Buffers{head, f.call.Body[:n]}
+	body := f.call.body()
+	n := min(len(body), sendStep)
+	parts := net.Buffers{head, body[:n]}
 	if n == 0 {
 		parts = parts[:1] // not every connection takes an empty write for nothing
 	}
-	for rest := f.call.Body[n:]; ; rest = rest[n:] {
+	for rest := body[n:]; ; rest = rest[n:] {
 		if err := f.write(parts); err != nil {
 			return err
 		}

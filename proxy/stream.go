@@ -16,7 +16,7 @@ func (f *flight) stream(w io.Writer) (sent int64, err error) {
 	for !f.frame.ended() {
 		if len(f.conn.unread()) == 0 {
 			if at, err = f.read(); err != nil {
-				return sent, f.readFailed(err, at)
+				return sent + int64(f.flush(w, f.endsWell(err))), f.readFailed(err, at)
 			}
 		}
 		data, used, err := f.frame.decode(f.conn.unread())
@@ -31,9 +31,10 @@ func (f *flight) stream(w io.Writer) (sent int64, err error) {
 			return sent, f.writeFailed(werr)
 		}
 		if err != nil {
-			return sent, f.readFailed(err, at)
+			return sent + int64(f.flush(w, false)), f.readFailed(err, at)
 		}
 	}
+	sent += int64(f.flush(w, true))
 	f.ended(at)
 	return sent, nil
 }
@@ -52,7 +53,10 @@ func (f *flight) pass(w io.Writer, data []byte, at int64) (n int, err error) {
 	rd := exchange.Read{At: at, Size: len(data)}
 	if len(data) > 0 {
 		f.mark(at)
-		if w != nil {
+		if f.filter != nil {
+			data = f.filtered(data)
+		}
+		if w != nil && len(data) > 0 {
 			n, err = w.Write(data)
 			done := f.origin.NS()
 			rd.Write = done - at
@@ -79,10 +83,15 @@ func (f *flight) ended(at int64) {
 	f.detach(f.frame.persist)
 }
 
+// endsWell reports whether a failed read is the proper end of the body.
+func (f *flight) endsWell(err error) bool {
+	return err == io.EOF && f.frame.endsByClose() && f.stopped() == nil
+}
+
 // readFailed ends the body by what a read or its framing said. The end of the connection is the proper end of a body
 // that has no other; everything else is an early end, and the error makes it one for the client too.
 func (f *flight) readFailed(err error, at int64) error {
-	if err == io.EOF && f.frame.endsByClose() && f.stopped() == nil {
+	if f.endsWell(err) {
 		f.ended(at)
 		return nil
 	}
