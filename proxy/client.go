@@ -191,11 +191,13 @@ func (c *clientConn) lingerClose() {
 	}
 }
 
-// reset makes the close a reset: the early end of a body that only the connection's end delimits.
+// reset closes the connection by a reset: the early end of a body that only the connection's end delimits. It closes the
+// socket itself, because the goodbye of TLS would say that the body is whole.
 func (c *clientConn) reset() {
 	if t, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
 		_ = t.SetLinger(0)
 	}
+	_ = c.Close()
 }
 
 // tlsClient is a TLS connection over a clientConn.

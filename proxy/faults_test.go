@@ -125,8 +125,11 @@ func TestEarlyEndIsVisible(t *testing.T) {
 		{"garbage", "Transfer-Encoding: chunked", "5\r\nhello\r\nnot a size\r\n", false, exchange.EndShort, "malformed"},
 	}
 	for _, tc := range cases {
-		for _, old := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s old client %v", tc.name, old), func(t *testing.T) {
+		for _, client := range []struct {
+			proto string
+			tls   bool
+		}{{"1.1", false}, {"1.0", false}, {"1.1", true}, {"1.0", true}} {
+			t.Run(fmt.Sprintf("%s HTTP/%s TLS %v", tc.name, client.proto, client.tls), func(t *testing.T) {
 				seen := make(chan struct{})
 				e := newEngine(t, func(p *peer, a asked) bool {
 					p.send("HTTP/1.1 200 OK\r\n%s\r\n\r\n%s", tc.head, tc.body)
@@ -136,13 +139,8 @@ func TestEarlyEndIsVisible(t *testing.T) {
 					}
 					return false
 				})
-				r := newRig(t, e.url())
-				c := r.dial()
-				if old {
-					c.send("POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}")
-				} else {
-					c.post("{}")
-				}
+				r := newRig(t, e.url(), func(o *rigOptions) { o.tls = client.tls })
+				c := r.dial().send("POST / HTTP/%s\r\nHost: me\r\nContent-Length: 2\r\n\r\n{}", client.proto)
 				head := c.head()
 				got := make([]byte, len("hello"))
 				if strings.Contains(head, "chunked") {
