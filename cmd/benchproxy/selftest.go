@@ -337,19 +337,32 @@ func instrumentText(i *exchange.Instrument) string {
 	return "this machine" + age + ": " + noiseText(i)
 }
 
-// noiseText is the noise floor of a machine in words.
+// noiseText is the noise floor of a machine in words: what grows with the number of streams is said for the ends.
 func noiseText(i *exchange.Instrument) string {
-	idle, okIdle := i.Floor(exchange.LoadIdle)
-	busy, okBusy := i.Floor(exchange.LoadBusy)
+	idle, busy := i.Floors(exchange.LoadIdle), i.Floors(exchange.LoadBusy)
 	switch {
-	case okIdle && okBusy:
-		return fmt.Sprintf("differences below %s are noise, below %s with all cores busy", roundUp(idle), roundUp(busy))
-	case okIdle:
-		return fmt.Sprintf("differences below %s are noise; not known with all cores busy", roundUp(idle))
-	case okBusy:
-		return fmt.Sprintf("differences below %s are noise with all cores busy; not known when idle", roundUp(busy))
+	case len(idle) > 0 && len(busy) > 0:
+		return fmt.Sprintf("differences below %s are noise; with all cores busy below %s", floorText(idle), floorText(busy))
+	case len(idle) > 0:
+		return fmt.Sprintf("differences below %s are noise; not known with all cores busy", floorText(idle))
+	case len(busy) > 0:
+		return fmt.Sprintf("differences below %s are noise with all cores busy; not known when idle", floorText(busy))
 	}
 	return "there were too few samples to say which differences are noise"
+}
+
+// floorText is "42 us (1 stream), 2600 us (256)".
+func floorText(floors []exchange.NoiseFloor) string {
+	first, last := floors[0], floors[len(floors)-1]
+	streams := "streams"
+	if first.Streams == 1 {
+		streams = "stream"
+	}
+	text := fmt.Sprintf("%s (%d %s)", roundUp(*first.US), first.Streams, streams)
+	if len(floors) > 1 {
+		text += fmt.Sprintf(", %s (%d)", roundUp(*last.US), last.Streams)
+	}
+	return text
 }
 
 // roundUp is a time in microseconds to two digits, never less than it is.

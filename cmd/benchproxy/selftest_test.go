@@ -185,17 +185,19 @@ func TestVirtualMachinesAreTold(t *testing.T) {
 
 func TestInstrumentText(t *testing.T) {
 	us := func(v float64) *float64 { return &v }
-	idle, busy := exchange.NoiseFloor{Load: exchange.LoadIdle, US: us(41.2)}, exchange.NoiseFloor{Load: exchange.LoadBusy, US: us(1234)}
+	idle := exchange.NoiseFloor{Load: exchange.LoadIdle, Streams: 1, US: us(41.2)}
+	many := exchange.NoiseFloor{Load: exchange.LoadIdle, Streams: 256, US: us(910)}
+	busy := exchange.NoiseFloor{Load: exchange.LoadBusy, Streams: 16, US: us(1234)}
 	for _, c := range []struct {
 		age   *float64
 		noise []exchange.NoiseFloor
 		want  string
 	}{
-		{us(7300), []exchange.NoiseFloor{idle, busy}, "this machine (selftest 2 h ago): differences below 42 us are noise, below 1300 us with all cores busy"},
-		{us(10), []exchange.NoiseFloor{idle}, "this machine (selftest just now): differences below 42 us are noise; not known with all cores busy"},
-		{us(600), []exchange.NoiseFloor{busy}, "this machine (selftest 10 min ago): differences below 1300 us are noise with all cores busy; not known when idle"},
+		{us(7300), []exchange.NoiseFloor{idle, busy}, "this machine (selftest 2 h ago): differences below 42 us (1 stream) are noise; with all cores busy below 1300 us (16 streams)"},
+		{us(10), []exchange.NoiseFloor{many, idle}, "this machine (selftest just now): differences below 42 us (1 stream), 910 us (256) are noise; not known with all cores busy"},
+		{us(600), []exchange.NoiseFloor{busy}, "this machine (selftest 10 min ago): differences below 1300 us (16 streams) are noise with all cores busy; not known when idle"},
 		{us(86400 * 9), nil, "this machine (selftest 9 days ago): there were too few samples to say which differences are noise"},
-		{nil, []exchange.NoiseFloor{idle, busy}, "this machine: differences below 42 us are noise, below 1300 us with all cores busy"},
+		{nil, []exchange.NoiseFloor{idle, busy}, "this machine: differences below 42 us (1 stream) are noise; with all cores busy below 1300 us (16 streams)"},
 	} {
 		if got := instrumentText(&exchange.Instrument{AgeS: c.age, Noise: c.noise}); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

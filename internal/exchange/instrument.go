@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -57,14 +58,16 @@ type Instrument struct {
 	Noise   []NoiseFloor `json:"noise"` // by load and streams
 }
 
-// Floor is the largest noise floor under a load, in microseconds; ok is false when none is known.
-func (i *Instrument) Floor(load string) (us float64, ok bool) {
+// Floors are the noise floors under a load that are known, by ascending number of streams.
+func (i *Instrument) Floors(load string) []NoiseFloor {
+	var out []NoiseFloor
 	for _, n := range i.Noise {
 		if n.Load == load && n.US != nil {
-			us, ok = max(us, *n.US), true
+			out = append(out, n)
 		}
 	}
-	return us, ok
+	slices.SortStableFunc(out, func(a, b NoiseFloor) int { return a.Streams - b.Streams })
+	return out
 }
 
 // At is the instrument as a run that starts at that instant carries it.

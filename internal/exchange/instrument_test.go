@@ -22,15 +22,16 @@ func TestFingerprintIsOfTheMachineAndNotItsLoad(t *testing.T) {
 	}
 }
 
-func TestFloorIsTheLargestKnown(t *testing.T) {
+func TestFloorsAreTheKnownOnesByStreams(t *testing.T) {
 	us := func(v float64) *float64 { return &v }
 	i := Instrument{Noise: []NoiseFloor{
-		{Load: LoadIdle, US: us(3)}, {Load: LoadIdle, US: us(9)}, {Load: LoadIdle}, {Load: LoadBusy, Reason: "no_samples"},
+		{Load: LoadIdle, Streams: 64, US: us(9)}, {Load: LoadIdle, Streams: 1, US: us(3)}, {Load: LoadIdle, Streams: 16},
+		{Load: LoadBusy, Streams: 1, Reason: "no_samples"},
 	}}
-	if v, ok := i.Floor(LoadIdle); !ok || v != 9 {
-		t.Errorf("idle %v, %v", v, ok)
+	if f := i.Floors(LoadIdle); len(f) != 2 || *f[0].US != 3 || *f[1].US != 9 {
+		t.Errorf("idle %+v", f)
 	}
-	if v, ok := i.Floor(LoadBusy); ok {
-		t.Errorf("busy %v without a floor", v)
+	if f := i.Floors(LoadBusy); len(f) != 0 {
+		t.Errorf("busy %+v without a floor", f)
 	}
 }
