@@ -33,17 +33,18 @@ var testSupport = []string{"internal/house", "internal/e2e", "internal/wire/wire
 // doors names the only packages that may import a library. Tests may import any library of this table, and the ones of
 // testLibraries.
 var doors = map[string][]string{
-	"github.com/valyala/fasthttp":        {"proxy"},
-	"github.com/dgraph-io/badger/v4":     {"recorder"},
-	"github.com/klauspost/compress":      {"recorder", "internal/wire"},
-	"github.com/andybalholm/brotli":      {"internal/wire"},
-	"github.com/valyala/fastjson":        {"internal/wire", "internal/canon"},
-	"github.com/cespare/xxhash/v2":       {"internal/canon"},
-	"github.com/gpustack/gguf-parser-go": {"engines/weights"},
-	"github.com/urfave/cli/v2":           {"cmd/benchproxy"},
-	"github.com/mattn/go-runewidth":      {"cmd/benchproxy"},
-	"golang.org/x/term":                  {"cmd/benchproxy"},
-	"golang.org/x/sys":                   {"proxy", "recorder", "cmd/benchproxy"},
+	"github.com/valyala/fasthttp":             {"proxy"},
+	"github.com/dgraph-io/badger/v4":          {"recorder"},
+	"github.com/klauspost/compress":           {"recorder", "internal/wire"},
+	"github.com/andybalholm/brotli":           {"internal/wire"},
+	"github.com/valyala/fastjson":             {"internal/wire", "internal/canon"},
+	"github.com/cespare/xxhash/v2":            {"internal/canon"},
+	"github.com/gpustack/gguf-parser-go":      {"engines/weights"},
+	"github.com/urfave/cli/v2":                {"cmd/benchproxy"},
+	"github.com/mattn/go-runewidth":           {"cmd/benchproxy"},
+	"github.com/HdrHistogram/hdrhistogram-go": {"internal/stat"},
+	"golang.org/x/term":                       {"cmd/benchproxy"},
+	"golang.org/x/sys":                        {"proxy", "recorder", "cmd/benchproxy"},
 }
 
 var testLibraries = []string{"github.com/google/go-cmp", "go.uber.org/goleak", "github.com/rogpeppe/go-internal"}
