@@ -93,9 +93,10 @@ type ServerOptions struct {
 	// Measured reports whether timing of answers on a path matters, so that compression is asked off. Nil is
 	// MeasuredPath.
 	Measured func(path string) bool
-	// Rewrite says what of an exchange is changed that the user wants changed; it is asked before t0. Nil changes
-	// nothing: every byte of a body passes. It must not write into the call.
-	Rewrite func(c *Call) Rewrite
+	// Rewrite says what of an exchange is changed that the user wants changed, given the call and who answers it as far
+	// as that is known. It is asked before t0 and must not write into the call. Nil changes nothing: every byte of a
+	// body passes.
+	Rewrite func(c *Call, engine exchange.Identity) Rewrite
 
 	MaxHead      int           // bytes of a request head, also a buffer per connection; 0 is DefaultMaxHead
 	MaxRequest   int           // bytes of a request body; 0 is DefaultMaxRequest

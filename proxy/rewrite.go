@@ -29,8 +29,8 @@ type Filter interface {
 }
 
 // rewrite asks how the call is to be changed, before anything is sent.
-func (f *flight) rewrite(ask func(*Call) Rewrite) {
-	r := ask(&f.call)
+func (f *flight) rewrite(ask func(*Call, exchange.Identity) Rewrite) {
+	r := ask(&f.call, f.s.identity(f.up.opts.Name))
 	f.call.Notes = append(f.call.Notes, r.Notes...)
 	f.makeFilter = r.Answer
 	if r.Body != nil {

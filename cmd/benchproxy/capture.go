@@ -408,6 +408,9 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 		MaxBody: int64(c.Int("max-body")) << 20, Budget: int64(c.Int("budget")) << 20}
 	s.identify, s.device = !c.Bool("no-identify"), c.String("device")
 	s.server.MaxRequest = c.Int("max-request") << 20
+	if s.server.Rewrite, err = usageRewrite(c); err != nil {
+		return s, err
+	}
 	s.upstream.KeepHost = c.Bool("keep-host")
 	s.upstream.ConnectTimeout = c.Duration("connect-timeout")
 	s.upstream.HeaderTimeout = c.Duration("header-timeout")

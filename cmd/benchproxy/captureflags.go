@@ -37,6 +37,7 @@ func proxyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-identify", Usage: "ask the engine nothing: what it is and has loaded stays unknown"},
 		&cli.StringFlag{Name: "device", Usage: "`DEVICE` you asked the engine to run on (gpu, cuda, metal, cpu ...), to note a fallback to the CPU"},
 		&cli.StringFlag{Name: "format", Usage: "read every answer as this `DIALECT`, whatever the path: " + strings.Join(formats(), ", ")},
+		&cli.BoolFlag{Name: "add-usage", Usage: "ask the engine for the token counts of streams whose client does not, and keep them from the client"},
 		&cli.BoolFlag{Name: "insecure", Usage: "allow listening beyond this machine without an API key"},
 		&cli.BoolFlag{Name: "keep-host", Usage: "forward the client's Host header"},
 		&cli.StringFlag{Name: "upstream-ca", Usage: "PEM `FILE` of certificates to trust for https upstreams"},
