@@ -70,8 +70,7 @@ func (w *Writer) commit(batch []*record) {
 		return
 	}
 	w.store.known.add(batch)
-	next, err := w.write(batch)
-	if err != nil {
+	if err := w.writeCounted(batch); err != nil {
 		w.known.doubt()
 		w.store.o.log().Error("commit records", "run", w.run.ID, "records", len(batch), "err", err)
 		w.setDegraded(string(DropStoreError))
@@ -79,8 +78,28 @@ func (w *Writer) commit(batch []*record) {
 		return
 	}
 	w.setDegraded("")
-	w.acknowledge(batch, next)
+	w.acknowledge(batch)
 	release(batch)
+}
+
+// writeCounted writes a batch and publishes the counts of the run with it.
+func (w *Writer) writeCounted(batch []*record) error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	next, err := w.write(batch)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := &w.run.Counts
+	c.Stored, c.Truncated, c.Outcomes = next.Counts.Stored, next.Counts.Truncated, next.Counts.Outcomes
+	w.bytes = next.Bytes
+	for _, r := range batch {
+		w.queueBytes -= r.cost
+	}
+	w.acked += int64(len(batch))
+	return nil
 }
 
 func (w *Writer) dropAll(batch []*record, why DropReason) {
@@ -128,17 +147,8 @@ func countStored(c *exchange.RunCounts, s *exchange.Summary) {
 	}
 }
 
-// acknowledge publishes the counts and tells OnStored.
-func (w *Writer) acknowledge(batch []*record, next RunSize) {
-	w.mu.Lock()
-	c := &w.run.Counts
-	c.Stored, c.Truncated, c.Outcomes = next.Counts.Stored, next.Counts.Truncated, next.Counts.Outcomes
-	w.bytes = next.Bytes
-	for _, r := range batch {
-		w.queueBytes -= r.cost
-	}
-	w.acked += int64(len(batch))
-	w.mu.Unlock()
+// acknowledge tells OnStored.
+func (w *Writer) acknowledge(batch []*record) {
 	if w.o.OnStored == nil {
 		return
 	}

@@ -19,17 +19,32 @@ func (w *Writer) Replay(r exchange.Replay) bool {
 	return true
 }
 
-// Describe adds to an open run what was read of an engine behind one of its upstreams. It is written with the next
-// commit of the run, at the latest with its closing write. After Close it does nothing and returns false.
+// Describe adds to an open run what was read of an engine behind one of its upstreams. When it returns, the run is
+// written with it and a killed process does not lose it; where the write fails, the next commit of the run, or its
+// closing write, has it. After Close it does nothing and returns false.
 func (w *Writer) Describe(d exchange.Deployment) bool {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	run, ok := w.describe(d)
+	if !ok {
+		return false
+	}
+	if err := w.store.describeRun(run); err != nil {
+		w.store.o.log().Warn("write what was read of an engine; the next commit repeats it", "run", run.ID, "err", err)
+	}
+	return true
+}
+
+// describe adds d to the run in memory and gives the run as it is to be written.
+func (w *Writer) describe(d exchange.Deployment) (RunSize, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.run.State != exchange.RunOpen {
-		return false
+		return RunSize{}, false
 	}
 	w.run.Deployments = append(slices.Clip(w.run.Deployments), d) // copies of the run keep their own list
 	if w.run.Identity == (exchange.Identity{}) {
 		w.run.Identity = d.Identity
 	}
-	return true
+	return RunSize{Run: cloneRun(w.run), Bytes: w.bytes}, true
 }

@@ -67,19 +67,24 @@ func (s *Store) putRun(r RunSize) error {
 	return s.update(func(txn *badger.Txn) error { return txn.Set(runKey(r.ID), v) })
 }
 
-// closeRun is the closing write, on disk before it returns. The floor leaves room for so small a write; far below it
-// nothing is written any more.
+// closeRun is the closing write, on disk before it returns.
 func (s *Store) closeRun(r RunSize) error {
+	if err := s.describeRun(r); err != nil {
+		return err
+	}
+	return s.sync()
+}
+
+// describeRun writes the run without records. The floor leaves room for so small a write; far below it nothing is written
+// any more.
+func (s *Store) describeRun(r RunSize) error {
 	if free, ok := s.enoughSpace(); !ok && free < s.o.minFree()/8 {
 		return fmt.Errorf("%w: %d bytes free", exchange.ErrNoSpace, free)
 	}
 	if err := s.gone(); err != nil {
 		return err
 	}
-	if err := s.putRun(r); err != nil {
-		return err
-	}
-	return s.sync()
+	return s.putRun(r)
 }
 
 // Runs are all runs, oldest first. One whose writer is at work has its counts as of now; one whose owner died stays

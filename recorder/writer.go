@@ -43,6 +43,10 @@ type Writer struct {
 	bodies  knownBodies
 	builder blockBuilder // of the committer
 
+	// writing is held from the moment a write of the run is made up until its counts are published, so that no write
+	// undoes another. It is taken before mu, by the committer and by Describe.
+	writing sync.Mutex
+
 	mu         sync.Mutex
 	closed     bool
 	run        exchange.Run // its Counts are those of committed records
@@ -245,6 +249,8 @@ func (w *Writer) Health() Health {
 func (w *Writer) Close(ctx context.Context) (exchange.Run, error) {
 	w.drain(ctx)
 	defer w.store.forget(w)
+	w.writing.Lock()
+	defer w.writing.Unlock()
 	w.mu.Lock()
 	run := cloneRun(w.run)
 	w.mu.Unlock()
