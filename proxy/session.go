@@ -18,6 +18,7 @@ type Session struct {
 	mu      sync.Mutex
 	running map[*flight]struct{}
 	ends    map[exchange.End]int64
+	turned  chan struct{} // closed when the session turns idle or busy; nil while nobody waits for that
 
 	accepted  atomic.Int64
 	dropped   atomic.Int64
@@ -43,6 +44,9 @@ func (s *Session) add(f *flight) {
 	s.accepted.Add(1)
 	s.mu.Lock()
 	s.running[f] = struct{}{}
+	if len(s.running) == 1 {
+		s.turn()
+	}
 	s.mu.Unlock()
 }
 
@@ -50,6 +54,9 @@ func (s *Session) add(f *flight) {
 func (s *Session) finish(f *flight, x *exchange.Exchange) {
 	s.mu.Lock()
 	delete(s.running, f)
+	if len(s.running) == 0 {
+		s.turn()
+	}
 	s.ends[x.End]++
 	s.mu.Unlock()
 	if x.State == exchange.StateTruncated {
