@@ -38,6 +38,7 @@ func (c *Catalog) Identify(ctx context.Context, do Doer, base string, o Options)
 		return d, err
 	}
 	v := c.verdict(ctx, p)
+	p.held = v.profile.Avoid
 	d.Engine, d.Basis, d.Evidence = v.profile.ID, v.basis, v.evidence
 	if v.profile.Kind != KindHosted {
 		r := reader{catalog: c, profile: v.profile, p: p, d: &d}
@@ -87,14 +88,13 @@ func (c *Catalog) verdict(ctx context.Context, p *prober) verdict {
 	if v, ok := c.byHost(p.base.Hostname()); ok {
 		return v
 	}
-	for _, step := range []func(context.Context, *prober) (verdict, bool){
-		c.byNamespace, c.byVersion, c.byDeclaration, c.byShape, c.byNative,
-	} {
-		if v, ok := step(ctx, p); ok {
+	if v, ok := first(ctx, p, c.byNamespace, c.byVersion, c.byDeclaration, c.byShape, c.byNative); ok {
+		return v
+	}
+	if len(p.held) > 0 && (p.o.Traffic == nil || !p.o.Traffic()) {
+		p.held, p.released = nil, true // nothing else proved anything, and nobody is disturbed
+		if v, ok := first(ctx, p, c.byDeclaration, c.byShape); ok {
 			return v
-		}
-		if p.dead != nil {
-			break
 		}
 	}
 	why := "nothing that it says proves an engine"
@@ -102,6 +102,16 @@ func (c *Catalog) verdict(ctx context.Context, p *prober) verdict {
 		why = "it gave no answer"
 	}
 	return verdict{Profile{ID: Unknown, Metadata: c.generic().Metadata}, BasisProbe, why}
+}
+
+// first is the verdict of the first step that has one.
+func first(ctx context.Context, p *prober, steps ...func(context.Context, *prober) (verdict, bool)) (verdict, bool) {
+	for _, step := range steps {
+		if v, ok := step(ctx, p); ok || p.dead != nil {
+			return v, ok
+		}
+	}
+	return verdict{}, false
 }
 
 // generic is the profile of servers that were not recognized.
@@ -195,8 +205,30 @@ func (c *Catalog) byDeclaration(ctx context.Context, p *prober) (verdict, bool) 
 		if profile, evidence, ok := c.declared(a); ok {
 			return verdict{profile, BasisProbe, evidence}, true
 		}
+		if path == modelsPath && !p.released {
+			p.held = c.risky(a)
+		}
 	}
 	return verdict{}, false
+}
+
+// risky are the paths that would make an engine work which may be this one still. An engine that proves itself by its
+// listing of models is none whose listing, or its absence, was seen.
+func (c *Catalog) risky(listing *answer) []string {
+	_, listed := listing.object()
+	var paths []string
+	for _, profile := range c.profiles {
+		if !profile.provesByListing() || !listed && listing.status != http.StatusNotFound {
+			paths = append(paths, profile.Avoid...)
+		}
+	}
+	return paths
+}
+
+// provesByListing reports whether a listing of models names the engine.
+func (p Profile) provesByListing() bool {
+	return len(p.Recognize.Headers) > 0 ||
+		slices.ContainsFunc(p.Recognize.Declared, func(d Declared) bool { return d.In == InOwnedBy })
 }
 
 // declared is the profile whose name a 200 answer gives, with the evidence. The document's own field is believed before

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,9 @@ type Options struct {
 	ProbeTimeout time.Duration     // of one probe, its body included; 0 is DefaultProbeTimeout
 	Total        time.Duration     // of all probes together, waits for a turn not counted; 0 is DefaultTotal
 	MaxAnswer    int64             // bytes read of an answer; 0 is DefaultMaxAnswer
+	// Traffic reports whether the server has answered others already. It is then never asked for a path that makes some
+	// engine work, not even when all else proved nothing. Nil is no.
+	Traffic func() bool
 	// Turn is asked before each probe and returns when it may be sent, with the context it is sent under and what to
 	// call after it. Nil sends at once.
 	Turn func(ctx context.Context) (context.Context, context.CancelFunc, error)
@@ -72,6 +76,8 @@ type prober struct {
 	base     *url.URL // without a /v1 at its end
 	o        Options
 	answers  map[string]*answer
+	held     []string      // paths that are not asked for now
+	released bool          // they were needed after all
 	left     time.Duration // of Options.Total
 	silent   int           // time-outs without an answer between them
 	sent     int
@@ -106,6 +112,9 @@ func (p *prober) get(ctx context.Context, path string) *answer { return p.ask(ct
 
 // ask is get, or a POST of body when there is one.
 func (p *prober) ask(ctx context.Context, path string, body []byte) *answer {
+	if slices.Contains(p.held, path) {
+		return &answer{path: path}
+	}
 	key := path + "\n" + string(body)
 	if a := p.answers[key]; a != nil {
 		return a

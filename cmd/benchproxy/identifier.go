@@ -16,10 +16,8 @@ import (
 	"github.com/benchproxy/benchproxy/proxy"
 )
 
-const (
-	probeWatch  = 5 * time.Millisecond // how soon a running probe makes room for a request
-	lastReading = 2 * time.Second      // that the end of a capture waits for an engine that was never read
-)
+// lastReading is how long the end of a capture waits for an engine that was never read.
+const lastReading = 2 * time.Second
 
 // identifier reads what answers behind the upstreams of a capture: once at the start, and again when an engine was away
 // and came back. It asks only while no exchange runs, and takes a probe back as soon as one begins.
@@ -29,7 +27,6 @@ type identifier struct {
 	targets []*identified
 	told    func(exchange.Deployment) // may be called from any goroutine
 	models  engines.ModelWatch
-	ended   chan struct{} // an exchange ended
 	wake    chan struct{} // a target waits to be read
 	last    chan struct{} // closed when the capture ends
 	cancel  context.CancelFunc
@@ -53,9 +50,9 @@ func newIdentifier(s captureSettings) (*identifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &identifier{catalog: catalog, ended: make(chan struct{}, 1), wake: make(chan struct{}, 1), last: make(chan struct{})}
+	i := &identifier{catalog: catalog, wake: make(chan struct{}, 1), last: make(chan struct{})}
 	for _, u := range s.upstreams {
-		o := engines.Options{Label: u.label, Requested: s.device, Turn: i.turn}
+		o := engines.Options{Label: u.label, Requested: s.device, Turn: i.turn, Traffic: i.traffic}
 		if credentials := u.credentials; credentials != nil {
 			o.Headers = credentials()
 		}
@@ -117,42 +114,33 @@ func (i *identifier) read(ctx context.Context, t *identified) {
 	i.told(d)
 }
 
-// turn waits until no exchange runs. The context it gives ends when one begins.
+// turn waits until no exchange runs. The context it gives ends the moment one begins.
 func (i *identifier) turn(ctx context.Context) (context.Context, context.CancelFunc, error) {
-	now := i.session.Stats()
-	for ; now.Running > 0; now = i.session.Stats() {
+	idle, changed := i.session.Idle()
+	for !idle {
 		select {
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
-		case <-i.ended:
-		case <-time.After(time.Second): // an exchange that no sink is told of
+		case <-changed:
+			idle, changed = i.session.Idle()
 		}
 	}
 	probe, cancel := context.WithCancelCause(ctx)
-	i.wg.Go(func() { i.yield(probe, cancel, now.Accepted) })
+	i.wg.Go(func() {
+		select {
+		case <-probe.Done():
+		case <-changed:
+			cancel(engines.ErrWithdrawn)
+		}
+	})
 	return probe, func() { cancel(context.Canceled) }, ctx.Err()
 }
 
-// yield takes the probe back when an exchange was accepted since.
-func (i *identifier) yield(probe context.Context, cancel context.CancelCauseFunc, accepted int64) {
-	tick := time.NewTicker(probeWatch)
-	defer tick.Stop()
-	for {
-		select {
-		case <-probe.Done():
-			return
-		case <-tick.C:
-			if i.session.Stats().Accepted != accepted {
-				cancel(engines.ErrWithdrawn)
-				return
-			}
-		}
-	}
-}
+// traffic reports whether requests came through already.
+func (i *identifier) traffic() bool { return i.session.Stats().Accepted > 0 }
 
 // seen takes an exchange that has ended. An engine that answers after it was away is read again.
 func (i *identifier) seen(x *exchange.Exchange) {
-	mark(i.ended)
 	for _, t := range i.targets {
 		if t.name != x.Upstream {
 			continue
