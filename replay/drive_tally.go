@@ -1,0 +1,168 @@
+package replay
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
+)
+
+// Tally counts what becomes of the plan at one target. Add is given every exchange of the target's run with its analysis,
+// in any order and from any goroutine: whoever derives the rows has the analysis anyway.
+type Tally struct {
+	mu       sync.Mutex
+	planned  int
+	items    map[itemName]*itemState
+	sizes    map[string]int // requests of each wave as planned
+	waves    map[string][]measure.WaveMember
+	rates    []exchange.WaveRate
+	schedule measure.Schedule
+	counts   exchange.ItemCounts
+	tokens   float64
+	ended    int // requests that are not warm-ups nor answered by a later attempt
+	failed   int // of them not complete
+	noLink   int // exchanges that found no engine
+	linked   int // exchanges that did
+}
+
+type itemName struct {
+	item   string // of the first turn, or the conversation
+	repeat int
+}
+
+// itemState is what became of a conversation so far.
+type itemState struct {
+	turns    int
+	complete map[int]bool // turns
+	broken   bool         // a turn was cut by us
+}
+
+func newTally(p *Plan, target int) *Tally {
+	t := &Tally{planned: p.Items, items: map[itemName]*itemState{}, sizes: map[string]int{}, waves: map[string][]measure.WaveMember{}}
+	for i := range p.jobs {
+		if j := &p.jobs[i]; j.target == target && j.wave > 0 {
+			for turn := range j.turns {
+				t.sizes[j.waveName(turn)]++
+			}
+		}
+	}
+	return t
+}
+
+// Add takes one exchange.
+func (t *Tally) Add(x *exchange.Exchange, a *measure.Analysis) {
+	if x.Item == nil {
+		return
+	}
+	var member measure.WaveMember
+	if x.Wave != "" {
+		member = measure.WaveMemberOf(x, a)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x.End == exchange.EndConnectFailed {
+		t.noLink++
+	} else {
+		t.linked++
+	}
+	if x.Item.Warmup {
+		t.counts.Warmups++
+		return
+	}
+	t.counts.Requests++
+	if x.Item.Attempt > 0 {
+		t.counts.Retries++
+	}
+	if f := a.Figures[measure.CompletionTokens]; f.Present() {
+		t.tokens += f.Value
+	}
+	t.turn(x, a.Outcome)
+	t.schedule.Add(x, a)
+	if x.Wave != "" {
+		t.member(x.Wave, member)
+	}
+}
+
+// turn notes what became of a turn. A later attempt stands for the earlier ones, whichever is told first.
+func (t *Tally) turn(x *exchange.Exchange, outcome exchange.Outcome) {
+	name := itemName{item: cmp.Or(x.Item.Conversation, x.Item.Item), repeat: x.Item.Repeat}
+	s := t.items[name]
+	if s == nil {
+		s = &itemState{turns: x.Item.Turns, complete: map[int]bool{}}
+		t.items[name] = s
+	}
+	if x.Item.Attempt == 0 {
+		t.ended++
+		t.failed++
+	}
+	switch {
+	case outcome == exchange.OutcomeComplete:
+		s.complete[x.Item.Turn] = true
+		t.failed--
+	case outcome == exchange.OutcomeShutdown:
+		s.broken = true
+	}
+}
+
+// member puts an exchange into its wave, which is summed up with its last one.
+func (t *Tally) member(wave string, m measure.WaveMember) {
+	t.waves[wave] = append(t.waves[wave], m)
+	if len(t.waves[wave]) >= t.sizes[wave] {
+		t.rates = append(t.rates, measure.Wave(wave, t.waves[wave]))
+		delete(t.waves, wave)
+	}
+}
+
+// unreachable reports whether some exchanges have ended and none found an engine.
+func (t *Tally) unreachable() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.noLink > 0 && t.linked == 0
+}
+
+// itemCounts sorts the items by what became of them; mu is held.
+func (t *Tally) itemCounts() exchange.ItemCounts {
+	c := t.counts
+	c.Planned = t.planned
+	for _, s := range t.items {
+		switch n := len(s.complete); {
+		case n >= s.turns:
+			c.Complete++
+		case s.broken:
+			c.Broken++
+		case n == 0:
+			c.Failed++
+		default:
+			c.Partial++
+		}
+	}
+	c.Unsent = c.Planned - len(t.items)
+	return c
+}
+
+// waveRates are the waves in the order of their numbers; mu is held. One that did not get all its members had one that
+// was never sent, and has no rates.
+func (t *Tally) waveRates() []exchange.WaveRate {
+	out := slices.Clone(t.rates)
+	for _, name := range slices.Sorted(maps.Keys(t.waves)) {
+		members := t.waves[name]
+		w := measure.Wave(name, append(slices.Clip(members), make([]measure.WaveMember, 1)...))
+		w.Streams, w.Failed = t.sizes[name], w.Failed+t.sizes[name]-len(members)-1
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b exchange.WaveRate) int { return slices.Compare(waveNumbers(a.Wave), waveNumbers(b.Wave)) })
+	return out
+}
+
+// waveNumbers are the wave and the turn of a wave's name.
+func waveNumbers(name string) []int {
+	wave, turn, _ := strings.Cut(strings.TrimPrefix(name, "w"), "/")
+	w, _ := strconv.Atoi(wave) // names are ours
+	n, _ := strconv.Atoi(turn)
+	return []int{w, n}
+}
