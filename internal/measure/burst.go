@@ -82,20 +82,21 @@ type run struct {
 	pause  int64 // ns before it in which we were ready to read
 }
 
+// newShape lays out two or more token events.
 func newShape(s *stream) *shape {
 	b := &shape{s: s, tokens: float64(len(s.events)), silence: s.first(), span: s.last() - s.first(), late: s.lateness()}
 	counted := s.completion.Present() && s.completion.Basis != exchange.BasisEstimated
 	if counted && !s.hidden { // tokens that nobody saw were not in the burst
 		b.tokens = max(b.tokens, s.completion.Value)
 	}
-	b.runs = []run{{events: 1, pause: s.first()}}
+	b.runs = append(make([]run, 0, s.reads), run{events: 1, pause: s.first()}) // events of one read share a stamp
 	for i := 1; i < len(s.events); i++ {
 		before, e := &s.events[i-1], &s.events[i]
 		if e.at-before.at <= fastestToken {
 			b.runs[len(b.runs)-1].events++
 			continue
 		}
-		b.runs = append(b.runs, run{events: 1, pause: e.at - before.at - s.x.Timeline.Reads[before.read].Write})
+		b.runs = append(b.runs, run{events: 1, pause: e.at - before.at - s.x.Timeline.Reads[before.Read].Write})
 	}
 	return b
 }
@@ -110,20 +111,17 @@ func (s *stream) lateness() int64 {
 	}
 	longest := int64(0)
 	for i := 1; i < len(s.events); i++ {
-		if r := s.events[i].read; r == s.events[i-1].read {
+		if r := s.events[i].Read; r == s.events[i-1].Read {
 			longest = max(longest, s.x.Timeline.Reads[r].Write)
 		}
 	}
 	return min(longest, lateMost)
 }
 
-func isBuffered(s *stream) bool {
-	if len(s.events) < 2 {
-		return false
-	}
-	b := newShape(s)
+// isBuffered is the rule.
+func (b *shape) isBuffered() bool {
 	flushes := b.cameInFlushes()
-	if t := s.t.Timings; t != nil && t.DecodeMS != nil && usable(*t.DecodeMS) {
+	if t := b.s.t.Timings; t != nil && t.DecodeMS != nil && usable(*t.DecodeMS) {
 		hidden := int64(*t.DecodeMS*nsPerMS) - b.span
 		enough := hidden >= silenceMin && hidden*silenceMinHidden >= b.silence
 		return enough && (flushes || hidden >= b.span && (b.cameWithin(fastToken) || b.beginsHeavy() || b.cameInFlights()))
@@ -193,31 +191,31 @@ func (b *shape) firstTokens() float64 {
 		return float64(n)
 	}
 	events := b.s.events
-	if events[0].kinds&wire.KindTool != 0 {
+	if events[0].Kinds&wire.KindTool != 0 {
 		return 0
 	}
-	shortest := events[0].size
+	shortest := events[0].size()
 	for i := range events {
-		shortest = min(shortest, events[i].size)
+		shortest = min(shortest, events[i].size())
 	}
 	sum := 0.0
 	for i := range events {
-		sum += float64(events[i].size - shortest)
+		sum += float64(events[i].size() - shortest)
 	}
 	if sum <= 0 {
 		return 0
 	}
-	longer := float64(events[0].size - shortest)
+	longer := float64(events[0].size() - shortest)
 	return 1 + min((b.tokens-float64(len(events)))*longer/sum, longer/bytesPerToken)
 }
 
 // endsInBurst reports whether most of an answer came at once after a long pause, but not its beginning.
-func endsInBurst(s *stream) bool {
-	if len(s.events) <= manyTokens {
+func (b *shape) endsInBurst() bool {
+	if len(b.s.events) <= manyTokens {
 		return false
 	}
-	for _, r := range newShape(s).runs[1:] {
-		if r.pause >= flushMinPause && r.events >= manyTokens && 2*r.events > len(s.events) {
+	for _, r := range b.runs[1:] {
+		if r.pause >= flushMinPause && r.events >= manyTokens && 2*r.events > len(b.s.events) {
 			return true
 		}
 	}

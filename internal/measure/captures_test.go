@@ -136,30 +136,3 @@ func TestAnalyzeIsPure(t *testing.T) {
 		t.Error("the body was changed")
 	}
 }
-
-func benchmarkAnalyze(b *testing.B, name string, events float64) {
-	x := capture(b, name)
-	if got := Analyze(x).Figures[TokenEvents].Value; got != events {
-		b.Fatalf("%v token events", got)
-	}
-	b.SetBytes(x.Response.Body.Size)
-	b.ReportAllocs()
-	for b.Loop() {
-		Analyze(x)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "exchanges/s")
-}
-
-func BenchmarkAnalyze200(b *testing.B) { benchmarkAnalyze(b, "chat-stream-200", 200) }
-
-func BenchmarkAnalyze48(b *testing.B) { benchmarkAnalyze(b, "conc4-0", 48) }
-
-// BenchmarkDerive200 leaves the parsing out.
-func BenchmarkDerive200(b *testing.B) {
-	x := capture(b, "chat-stream-200")
-	a := Analyze(x)
-	b.ReportAllocs()
-	for b.Loop() {
-		Derive(x, a.Transcript, a.Request)
-	}
-}

@@ -36,7 +36,7 @@ func (s *stream) eventGaps() (gaps []float64, why exchange.Reason) {
 	}
 	gaps = make([]float64, 0, s.reads-1)
 	for i := 1; i < len(s.events); i++ {
-		if s.events[i].read != s.events[i-1].read {
+		if s.events[i].Read != s.events[i-1].Read {
 			gaps = append(gaps, float64(s.events[i].at-s.events[i-1].at)/nsPerMS)
 		}
 	}

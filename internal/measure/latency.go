@@ -62,7 +62,7 @@ func (s *stream) answerTTFT() exchange.Figure {
 		return f
 	}
 	for i := range s.events {
-		if s.events[i].kinds&wire.KindAnswer != 0 {
+		if s.events[i].Kinds&wire.KindAnswer != 0 {
 			return measured(float64(s.events[i].at)/nsPerMS, unitMS)
 		}
 	}

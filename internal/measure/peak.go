@@ -44,10 +44,10 @@ func (s *stream) spread() []float64 {
 	for i := range s.events {
 		e := &s.events[i]
 		switch {
-		case e.tokens >= 0:
-			out[i] = float64(e.tokens)
-		case e.running >= before:
-			out[i], before = float64(e.running-before), e.running
+		case e.Tokens >= 0:
+			out[i] = float64(e.Tokens)
+		case e.Running >= before:
+			out[i], before = float64(e.Running-before), e.Running
 		default:
 			return s.evenSpread(out)
 		}

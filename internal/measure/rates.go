@@ -121,10 +121,10 @@ func (s *stream) decodeFirstEvent() exchange.Figure {
 
 // firstEventTokens is the number of tokens the first token event brought, 0 when the wire does not say.
 func (s *stream) firstEventTokens() int64 {
-	if n := s.events[0].tokens; n > 0 {
+	if n := s.events[0].Tokens; n > 0 {
 		return int64(n)
 	}
-	return max(s.events[0].running, 0)
+	return max(s.events[0].Running, 0)
 }
 
 func (s *stream) wall(total exchange.Figure) exchange.Figure {

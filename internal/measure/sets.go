@@ -78,7 +78,7 @@ func toolOf(x *exchange.Exchange, t *wire.Transcript, kinds wire.Kind) toolView 
 	}
 	for i := range v.events {
 		e := &v.events[i]
-		if e.kinds&kinds == 0 {
+		if e.Kinds&kinds == 0 {
 			continue
 		}
 		ms := float64(e.at) / nsPerMS
@@ -93,7 +93,7 @@ func toolOf(x *exchange.Exchange, t *wire.Transcript, kinds wire.Kind) toolView 
 // firstOf is the instant of the first event of the given kinds in ms.
 func (v toolView) firstOf(kinds wire.Kind) exchange.Figure {
 	for i := range v.events {
-		if v.streamed && v.events[i].kinds&kinds != 0 {
+		if v.streamed && v.events[i].Kinds&kinds != 0 {
 			return measured(float64(v.events[i].at)/nsPerMS, unitMS)
 		}
 	}

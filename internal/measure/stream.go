@@ -32,13 +32,12 @@ type stream struct {
 
 // tokenEvent is an event with generated content.
 type tokenEvent struct {
-	at      int64 // ns since t0
-	read    int
-	size    int64 // bytes of the event
-	kinds   wire.Kind
-	tokens  int   // -1 when the wire does not say
-	running int64 // running completion count, -1 when it carries none
+	*wire.Event
+	at int64 // ns since t0
 }
+
+// size is the length of the event in bytes.
+func (e *tokenEvent) size() int64 { return e.End - e.Start }
 
 func newStream(x *exchange.Exchange, t *wire.Transcript, request wire.RequestFacts) *stream {
 	s := &stream{x: x, t: t, echo: request.Echo, dialect: hasDialect(x, t)}
@@ -49,8 +48,11 @@ func newStream(x *exchange.Exchange, t *wire.Transcript, request wire.RequestFac
 	s.collect()
 	s.count()
 	s.hidden = s.reasoning.Present() && s.reasoning.Value > 0 && len(s.events) > 0 && !s.has(wire.KindReasoning)
-	s.buffered = s.streamed && s.sent && isBuffered(s)
-	s.late = s.streamed && s.sent && !s.buffered && endsInBurst(s)
+	if s.streamed && s.sent && len(s.events) > 1 {
+		b := newShape(s)
+		s.buffered = b.isBuffered()
+		s.late = !s.buffered && b.endsInBurst()
+	}
 	return s
 }
 
@@ -69,7 +71,7 @@ func (s *stream) collect() {
 			break
 		}
 		at := s.x.Timeline.Reads[e.Read].At - s.t0
-		s.events = append(s.events, tokenEvent{at: at, read: e.Read, size: e.End - e.Start, kinds: e.Kinds, tokens: e.Tokens, running: e.Running})
+		s.events = append(s.events, tokenEvent{e, at})
 		if e.Read != last {
 			last, inRead = e.Read, 0
 			s.reads++
@@ -83,7 +85,7 @@ func (s *stream) collect() {
 // has reports whether any token event adds content of one of the kinds.
 func (s *stream) has(kinds wire.Kind) bool {
 	for i := range s.events {
-		if s.events[i].kinds&kinds != 0 {
+		if s.events[i].Kinds&kinds != 0 {
 			return true
 		}
 	}

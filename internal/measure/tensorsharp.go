@@ -54,7 +54,7 @@ func TensorSharp(x *exchange.Exchange, t *wire.Transcript) Row {
 func (v toolView) tensorSharpDeltas() int {
 	n := 0
 	for i := range v.events {
-		n += bits.OnesCount8(uint8(v.events[i].kinds & (wire.KindText | wire.KindReasoning)))
+		n += bits.OnesCount8(uint8(v.events[i].Kinds & (wire.KindText | wire.KindReasoning)))
 	}
 	return n
 }

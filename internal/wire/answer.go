@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +13,7 @@ type answer struct {
 	id, model, fingerprint string
 
 	choices []*choice       // in order of appearance
-	byIndex map[int]*choice // for more than one
+	byIndex map[int]*choice // all but the first
 	usage   usageState
 	extras  map[string]json.RawMessage
 	omitted int    // extras left out for their number or size
@@ -49,7 +48,19 @@ type eventFacts struct {
 	unknown  bool // it has top-level keys outside the dialect
 	phase    Phase
 	progress *Progress
-	moment   int64 // the engine's own stamp, ns since 1970; 0 for none
+	moment   int64  // the engine's own stamp, ns since 1970; 0 for none
+	stamp    []byte // its text
+
+	pieces int               // pieces of text that were added
+	piece  piece             // the last of them
+	again  func(text []byte) // what the event does, for another text; nil unless it adds one and does no more
+}
+
+// piece is text that was added to a text of a choice.
+type piece struct {
+	to   *strings.Builder
+	kind Kind
+	text []byte
 }
 
 // tokens is the number of tokens the event brought: ids are the surer count.
@@ -88,6 +99,9 @@ func (a *answer) choice(index int) *choice {
 	}
 	c := &choice{index: index}
 	a.choices = append(a.choices, c)
+	if len(a.choices) == 1 {
+		return c
+	}
 	if a.byIndex == nil {
 		a.byIndex = map[int]*choice{}
 	}
@@ -102,6 +116,18 @@ func (a *answer) add(to *strings.Builder, kind Kind, b []byte) {
 	}
 	to.Write(b)
 	a.event.kinds |= kind
+	a.event.pieces++
+	a.event.piece = piece{to, kind, b}
+}
+
+// mayRecur says that what the event told of the choice was one piece of text, if so. Finish reasons and tool calls have
+// more to them.
+func (a *answer) mayRecur(c *choice) {
+	if a.event.pieces != 1 || c.finished || c.ended || len(c.tools.all) > 0 {
+		return
+	}
+	p := a.event.piece
+	a.event.again = func(b []byte) { a.add(p.to, p.kind, b) }
 }
 
 // addMedia notes generated sound or pictures, which no text holds.
@@ -118,6 +144,9 @@ func (a *answer) typeOf(v *fastjson.Value) []byte {
 	}
 	return a.event.name
 }
+
+// stampMoment takes the time that the engine wrote on the event.
+func (a *answer) stampMoment(b []byte) { a.event.moment, a.event.stamp = moment(b), b }
 
 // identity keeps the first non-empty name.
 func identity(dst *string, v *fastjson.Value) {
@@ -176,7 +205,7 @@ func (a *answer) fill(t *Transcript) {
 	t.LogprobEntries, t.TokenIDs = a.logprobs, a.tokenIDs
 	t.QueueEvents = a.queued
 	t.Vectors, t.VectorDims = a.vectors, a.vectorDims
-	t.Extras = maps.Clone(a.extras)
+	t.Extras = a.extras
 	t.ExtrasOmitted = a.omitted
 	t.Timings = timingsOf(a.extras)
 	if a.failure != nil {

@@ -32,6 +32,7 @@ func readAnthropic(a *answer, v *fastjson.Value, data []byte) {
 		a.readBlock(c, v.Get("index"), v.Get("content_block"))
 	case "content_block_delta":
 		a.readBlockDelta(c, v.Get("index"), v.Get("delta"))
+		a.mayRecur(c)
 	case "content_block_stop":
 		a.endBlock(c, v.Get("index"))
 	case "message_delta":

@@ -40,6 +40,9 @@ func (a *answer) readOpenAI(v *fastjson.Value, data []byte, readChoice func(*ans
 		}
 		readChoice(a, a.choice(index), c)
 	}
+	if len(e.choices) != 1 {
+		a.event.again = nil
+	}
 	if a.event.unknown {
 		a.readExtensions(v.GetObject(), &e)
 	}
@@ -147,6 +150,13 @@ func readChatChoice(a *answer, c *choice, v *fastjson.Value) {
 	}
 	if c.text.Len() > textBefore {
 		c.lastText, c.atOnce = textBefore, streamed && open && c.finished
+	}
+	a.mayRecur(c)
+	if add := a.event.again; add != nil && c.text.Len() > textBefore {
+		a.event.again = func(b []byte) {
+			c.lastText = c.text.Len()
+			add(b)
+		}
 	}
 }
 

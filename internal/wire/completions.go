@@ -28,4 +28,5 @@ func readCompletionsChoice(a *answer, c *choice, v *fastjson.Value) {
 		}
 	})
 	a.add(&c.reasoning, KindReasoning, thought)
+	a.mayRecur(c)
 }

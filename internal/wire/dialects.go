@@ -103,17 +103,18 @@ func languageOf(target string) *language {
 
 // languageIn is the first language of a request target that will do.
 func languageIn(target string, will func(*language) bool) *language {
-	segments := segmentsOf(target)
+	path := pathOf(target)
 	for _, r := range routes {
-		if endsWith(segments, strings.Split(r.suffix, "/")) && will(r.lang) {
+		if endsWith(path, r.suffix) && will(r.lang) {
 			return r.lang
 		}
 	}
 	return nil
 }
 
-// segmentsOf cuts the path of a request target. A colon may be escaped: some clients do so before the method of Gemini.
-func segmentsOf(target string) []string {
+// pathOf is the path of a request target without the slashes around it. A colon may be escaped: some clients do so
+// before the method of Gemini.
+func pathOf(target string) string {
 	path, _, _ := strings.Cut(target, "?")
 	if _, rest, ok := strings.Cut(path, "://"); ok {
 		path = rest
@@ -121,21 +122,20 @@ func segmentsOf(target string) []string {
 	if strings.Contains(path, "%3") {
 		path = strings.NewReplacer("%3A", ":", "%3a", ":").Replace(path)
 	}
-	return strings.Split(strings.Trim(path, "/"), "/")
+	return strings.Trim(path, "/")
 }
 
-func endsWith(segments, suffix []string) bool {
-	off := len(segments) - len(suffix)
-	if off < 0 {
-		return false
-	}
-	for i, want := range suffix {
-		if method, ok := strings.CutPrefix(want, "*"); ok && strings.HasSuffix(segments[off+i], method) {
-			continue
-		}
-		if segments[off+i] != want {
+// endsWith compares the segments of a path with those of a suffix, from the last one back.
+func endsWith(path, suffix string) bool {
+	for {
+		p, s := strings.LastIndexByte(path, '/'), strings.LastIndexByte(suffix, '/')
+		segment, want := path[p+1:], suffix[s+1:]
+		if method, starred := strings.CutPrefix(want, "*"); segment != want && !(starred && strings.HasSuffix(segment, method)) {
 			return false
 		}
+		if s < 0 || p < 0 {
+			return s < 0
+		}
+		path, suffix = path[:p], suffix[:s]
 	}
-	return true
 }

@@ -3,8 +3,8 @@
 //
 // The path of a byte: Parser.Feed (parser.go) hands it to the Framer (frame.go), whose splitter (sse.go, lines.go,
 // values.go) finds the end of an event; Parser.takeFrame gives the event's JSON to the dialect of the path (dialects.go:
-// chat.go, completions.go, ollama.go, llamacpp.go, sglang.go, tensorsharp.go, lmstudio.go), which adds what it says to the answer (answer.go, tools.go, usage.go, failure.go,
-// extras.go); Snapshot and Finish make a Transcript of the answer (transcript.go, finish.go, timings.go). A body under a
+// each in a file of its own), which adds what it says to the answer (answer.go, tools.go, usage.go, failure.go,
+// extras.go), or, where the event is like the one before, adds what is new in it (alike.go); Snapshot and Finish make a Transcript of the answer (transcript.go, finish.go, timings.go). A body under a
 // content coding is decoded in between (coding.go).
 //
 // Invariants:

@@ -142,8 +142,8 @@ func readUsageMetadata(v *fastjson.Value) (u usageCounts, ok bool) {
 
 // methodInPath is the model and the method of a path that ends in model:method, as Google's do.
 func methodInPath(target string) (model, method string) {
-	segments := segmentsOf(target)
-	model, method, ok := strings.Cut(segments[len(segments)-1], ":")
+	path := pathOf(target)
+	model, method, ok := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
 	if !ok {
 		return "", ""
 	}

@@ -20,6 +20,7 @@ func readOllama(a *answer, v *fastjson.Value, data []byte) {
 	c := a.choice(0)
 	a.readOllamaMessage(c, v.GetObject()) // /api/generate has its content in the line itself
 	a.readOllamaEnd(c, v.GetObject())
+	a.mayRecur(c)
 	if a.event.unknown {
 		a.keepExtras(data, func(key string) bool { return !ollamaKnows(key) })
 	}
@@ -65,7 +66,7 @@ func (a *answer) readOllamaMessage(c *choice, m *fastjson.Object) {
 		case "model":
 			identity(&a.model, v)
 		case "created_at":
-			a.event.moment = moment(v)
+			a.stampMoment(text(v))
 		case "message":
 			if v.Type() == fastjson.TypeObject {
 				a.readOllamaMessage(c, v.GetObject())

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/valyala/fastjson"
@@ -31,6 +32,10 @@ func Parse(x *exchange.Exchange) *Transcript {
 	p := NewParser(InfoOf(x))
 	body, read, left := x.Response.Body, 0, 0
 	reads := x.Timeline.Reads
+	if body.Kept > 0 {
+		n := len(reads) + len(reads)/4 // some reads bring two
+		p.events = make([]Event, 0, 1+min(int64(n), body.Kept/bytesPerEvent))
+	}
 	if len(reads) > 0 {
 		left = reads[0].Size
 	}
@@ -51,6 +56,9 @@ func Parse(x *exchange.Exchange) *Transcript {
 	}
 	return p.Finish(x.End == exchange.EndEOF && body.Whole())
 }
+
+// bytesPerEvent is what an event takes at least, but for a few odd ones.
+const bytesPerEvent = 32
 
 // The bounds of what a dialect reads. Above the first a value is checked to be JSON before it is taken apart, since
 // taking apart garbage is dear; above the second it is not taken apart at all, since that takes many times its size.
@@ -79,6 +87,7 @@ type Parser struct {
 	coded  *codedBody       // nil for a body without content coding
 	json   *fastjson.Parser // nil until the first event
 	answer answer
+	last   pattern
 
 	speaker *language // who speaks at the path in the framing of the body; see language
 	spoken  Framing   // the framing speaker was found for
@@ -190,6 +199,10 @@ func (p *Parser) readValue(name, data []byte) {
 	a.event = eventFacts{name: name}
 	a.where, a.framing = p.where(), p.framer.Framing()
 	named := string(name) == "error"
+	if p.readAlike(name, data) {
+		return
+	}
+	p.last.forget()
 	lang := p.language()
 	if lang == nil || len(data) > maxUnchecked {
 		if !valid(data) {
@@ -221,6 +234,9 @@ func (p *Parser) readValue(name, data []byte) {
 	lang.read(a, v, data)
 	if named || a.event.kinds == 0 && !a.event.hasUsage {
 		a.readFlatError(v, named)
+	}
+	if a.framing == FramingSSE || a.framing == FramingNDJSON {
+		p.last.keep(data, a)
 	}
 }
 
@@ -325,6 +341,9 @@ func (p *Parser) Snapshot() *Transcript {
 		t.Coding = p.coded.name
 	}
 	p.answer.fill(t)
+	if !p.finished {
+		t.Extras = maps.Clone(t.Extras)
+	}
 	if l := p.language(); l != nil && l.closes && t.Framing == FramingJSONArray && !p.tail.closed {
 		t.DialectEnd = false
 	}

@@ -194,6 +194,7 @@ func (r *responsesReader) textDelta(p itemPart, v *fastjson.Value) {
 	it, _ := r.itemOf(v, p.class())
 	r.add(it, p, b, stageAdded)
 	r.logprobs(v)
+	r.a.event.again = func(b []byte) { r.add(it, p, b, stageAdded) }
 }
 
 // partIndex is the place of a part in its item, -1 when the engine does not tell.

@@ -106,8 +106,7 @@ const (
 )
 
 // moment is a time in RFC 3339 in ns since 1970, or 0.
-func moment(v *fastjson.Value) int64 {
-	b := text(v)
+func moment(b []byte) int64 {
 	if len(b) == 0 {
 		return 0
 	}

@@ -83,11 +83,17 @@ type extrasReader struct {
 	extras  map[string]json.RawMessage
 	json    *fastjson.Parser
 	largest int
+
+	last string // key of the value that is good now: two tables ask for the same ones
+	kept *fastjson.Value
 }
 
 // value is the extra under a key, nil when there is none. Most engines have none of the keys that are asked for, and then
 // nothing is parsed.
 func (r *extrasReader) value(key string) *fastjson.Value {
+	if key == r.last {
+		return r.kept
+	}
 	raw, ok := r.extras[key]
 	if !ok {
 		return nil
@@ -98,8 +104,9 @@ func (r *extrasReader) value(key string) *fastjson.Value {
 	r.largest = max(r.largest, len(raw))
 	v, err := r.json.ParseBytes(raw)
 	if err != nil {
-		return nil
+		v = nil
 	}
+	r.last, r.kept = key, v
 	return v
 }
 

@@ -42,6 +42,12 @@ func (v *valueSplitter) next(buf []byte) (step, bool) {
 			v.pos++
 			continue
 		}
+		if v.quoted && !v.escaped {
+			if v.pos = plainEnd(buf, v.pos); v.pos == len(buf) {
+				break
+			}
+			c = buf[v.pos]
+		}
 		v.pos++
 		if v.inside(c) {
 			return v.handOut(buf), true
@@ -91,6 +97,14 @@ func (v *valueSplitter) inside(c byte) bool {
 		return v.depth == 0
 	}
 	return false
+}
+
+// plainEnd is the first byte from i on that means something inside a string.
+func plainEnd(buf []byte, i int) int {
+	for i < len(buf) && buf[i] != '"' && buf[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 func isDelimiter(c byte) bool {
