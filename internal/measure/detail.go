@@ -14,7 +14,7 @@ func Detail(x *exchange.Exchange, row exchange.Summary) exchange.Detail {
 	a := Analyze(x)
 	t := a.Transcript
 	s := Summarize(x, a)
-	s.Key, s.Digest = row.Key, row.Digest
+	s.Key, s.SentKey, s.Digest = row.Key, row.SentKey, row.Digest
 	first := t.Choice0()
 	return exchange.Detail{Summary: s, DetailBody: exchange.DetailBody{
 		OutputText:    first.Text,

@@ -13,8 +13,8 @@ import (
 
 func TestDetailOfACapture(t *testing.T) {
 	x := capture(t, "chat-stream-200")
-	d := Detail(x, exchange.Summary{Key: "h1:0123456789abcdef", Digest: "sha256:00"})
-	if d.Key != "h1:0123456789abcdef" || d.Digest != "sha256:00" || d.Outcome != exchange.OutcomeComplete {
+	d := Detail(x, exchange.Summary{Key: "h1:0123456789abcdef", SentKey: "h1:1", Digest: "sha256:00"})
+	if d.Key != "h1:0123456789abcdef" || d.SentKey != "h1:1" || d.Digest != "sha256:00" || d.Outcome != exchange.OutcomeComplete {
 		t.Errorf("row: %+v", d.Summary)
 	}
 	if d.OutputText == "" || d.Response.Line != "HTTP/1.1 200 OK" || d.Response.BodyBytes != x.Response.Body.Size || len(d.Timeline.Reads) != len(x.Timeline.Reads) {
