@@ -178,10 +178,12 @@ func (c *capture) watched(s proxy.Sink) proxy.Sink {
 // derive makes the row of an exchange.
 func (c *capture) derive(x *exchange.Exchange) exchange.Summary {
 	a := measure.Analyze(x)
+	row := measure.Summarize(x, a)
 	if c.ident != nil {
-		c.ident.answered(x, a.Request.Model, a.Transcript.Model)
+		row.Flags = append(row.Flags, c.ident.answered(x, a.Request.Model, a.Transcript.Model)...)
+		slices.Sort(row.Flags)
 	}
-	return measure.Summarize(x, a)
+	return row
 }
 
 // describe keeps what was read of an engine with the run, and tells it.

@@ -107,8 +107,8 @@ func (i *identifier) read(ctx context.Context, t *identified) {
 	d.Upstream, d.Why = t.name, *t.why.Load()
 	again := exchange.ReadAtRestart
 	t.why.Store(&again)
-	if d.Model != nil {
-		i.models.Expect(t.name, *d.Model)
+	if p, known := i.catalog.Lookup(d.Engine); d.Inner == nil && (!known || p.Kind == engines.KindServer) {
+		i.models.Expect(d) // behind a front answers have names of their own
 	}
 	i.session.SetIdentity(t.name, d.Identity)
 	i.told(d)
@@ -165,14 +165,16 @@ func mark(ch chan struct{}) {
 	}
 }
 
-// answered compares the model that an answer names with the one named before, and tells a change.
-func (i *identifier) answered(x *exchange.Exchange, asked, model string) {
-	before, changed := i.models.Observe(x.Upstream, asked, model)
-	if !changed {
-		return
+// answered compares the model that an answer names with the one named before, tells a change, and gives the flags of the
+// exchange.
+func (i *identifier) answered(x *exchange.Exchange, asked, model string) []string {
+	word := i.models.Observe(x.Upstream, asked, model)
+	if word.Before == "" {
+		return word.Flags
 	}
 	i.told(exchange.Deployment{Upstream: x.Upstream, ReadAt: clock.Now().UTC().Round(0), Why: exchange.ReadAtAnswer, Identity: x.Identity,
-		Model: &model, Evidence: fmt.Sprintf("exchange %s names %q; before, the model was %q", x.ID, model, before)})
+		Model: &model, Evidence: fmt.Sprintf("exchange %s names %q; before, the model was %q", x.ID, model, word.Before)})
+	return word.Flags
 }
 
 // Close ends the reading. A first reading that waits for its turn has a moment: nothing runs any more.

@@ -6,12 +6,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/recorder"
 )
 
 // identifying is a capture of one engine that reads it.
@@ -194,5 +197,26 @@ func TestAModelThatChangesInMidRunIsTold(t *testing.T) {
 	if d.Why != exchange.ReadAtAnswer || *d.Model != "another" || !strings.Contains(d.Evidence, `before, the model was "m"`) {
 		t.Errorf("told %+v", d)
 	}
-	closeCapture(t, c)
+	run := closeCapture(t, c)
+	flags := rowsIn(t, c.s.store, run.ID)[0].Flags
+	if !slices.Contains(flags, engines.FlagModelChanged) || !slices.Contains(flags, engines.FlagModelDiffers) || !slices.IsSorted(flags) {
+		t.Errorf("flags %q", flags)
+	}
+}
+
+// rowsIn are the rows of a run in a store that is closed.
+func rowsIn(t *testing.T, dir string, run exchange.ID) (rows []exchange.Summary) {
+	t.Helper()
+	s, err := recorder.Open(dir, recorder.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for row, err := range s.Summaries(run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
