@@ -46,6 +46,23 @@ func fingerprint(d *exchange.Deployment) *exchange.Fingerprint {
 	return f
 }
 
+// WithWeights is a deployment that has loaded the model file of w, by the word of the user. Its digest is the weights'
+// identity; what the engine tells of quantization and parameters stays. The fingerprint is taken anew, in the copy only.
+func WithWeights(d exchange.Deployment, w exchange.Weights) exchange.Deployment {
+	d.Weights = &w
+	if w.Digest != "" {
+		d.WeightsDigest = &w.Digest
+	}
+	if d.Quantization == nil {
+		d.Quantization = w.Quantization
+	}
+	if d.Parameters == nil {
+		d.Parameters = w.Parameters
+	}
+	d.Fingerprint = fingerprint(&d)
+	return d
+}
+
 // digest is the first 12 hex digits of the sha256 of the sorted, compact JSON object.
 func digest(known map[string]string) string {
 	b, err := json.Marshal(known)

@@ -21,6 +21,7 @@ import (
 //	p/<run>                            batch being written: its ids and new blobs. Gone when it is committed
 //	d/<run>                            run being pruned
 //	t/<host>                           newest selftest of the machine with that fingerprint, as JSON
+//	w/<stamp>                          sha256 of the file with that stamp, as text; see FileDigest
 const (
 	runPrefix     = "run/"
 	indexPrefix   = "i/"
@@ -30,6 +31,7 @@ const (
 	pendingPrefix = "p/"
 	prunePrefix   = "d/"
 	hostPrefix    = "t/"
+	filePrefix    = "w/"
 )
 
 // FormatVersion is the version of keys and values that this build writes and reads. A store of another one is refused.

@@ -75,7 +75,7 @@ func (p *program) enginesWeights(c *cli.Context) error {
 	if c.Bool("json") {
 		return json.NewEncoder(p.Stdout).Encode(struct {
 			Schema int `json:"schema"`
-			weights.File
+			exchange.Weights
 		}{1, f})
 	}
 	fmt.Fprintf(p.Stdout, "%s\n", printable(f.Name))

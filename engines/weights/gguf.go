@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	gguf "github.com/gpustack/gguf-parser-go"
 
@@ -17,28 +18,15 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
-// File is what a GGUF model file states about itself.
-type File struct {
-	Name         string  `json:"name"`  // of the file, without its directory
-	Bytes        int64   `json:"bytes"` // of all shards
-	Shards       int     `json:"shards"`
-	Architecture string  `json:"architecture"`
-	Model        string  `json:"model,omitempty"`  // general.name
-	Quantization *string `json:"quantization"`     // normalized; nil when the file states none or a guess
-	Parameters   *int64  `json:"parameters"`       // number of weights
-	Context      *int64  `json:"context"`          // tokens the model was trained for
-	Digest       string  `json:"digest,omitempty"` // sha256:<hex>, set by Digest
-}
-
 // ReadGGUF reads the metadata of a GGUF file; of a split one, any shard stands for all. The error wraps
-// exchange.ErrUsage when the file cannot be read or is no GGUF file.
-func ReadGGUF(path string) (File, error) {
+// exchange.ErrUsage when the file cannot be read or is no GGUF file. The digest is left open.
+func ReadGGUF(path string) (exchange.Weights, error) {
 	parsed, err := parse(path)
 	if err != nil {
-		return File{}, unreadable("read model file", path, err)
+		return exchange.Weights{}, unreadable("read model file", path, err)
 	}
 	meta, arch := parsed.Metadata(), parsed.Architecture()
-	f := File{Name: filepath.Base(path), Bytes: int64(parsed.Size), Shards: max(1, len(parsed.SplitSizes)), Architecture: meta.Architecture,
+	f := exchange.Weights{Name: filepath.Base(path), Bytes: int64(parsed.Size), Shards: max(1, len(parsed.SplitSizes)), Architecture: meta.Architecture,
 		Model: meta.Name, Parameters: above0(int64(parsed.ModelParameters)), Context: above0(int64(arch.MaximumContextLength))}
 	if _, stated := parsed.Header.MetadataKV.Get("general.file_type"); stated {
 		if q, ok := engines.NormalQuantization(cmp.Or(meta.FileTypeDescriptor, meta.FileType.String())); ok {
@@ -85,6 +73,32 @@ func Digest(ctx context.Context, path string) (string, error) {
 		fmt.Fprintln(all, d) // a hash takes every write
 	}
 	return "sha256:" + hex.EncodeToString(all.Sum(nil)), nil
+}
+
+// Stamp is a text that differs when a model file, or a shard of it, was changed or replaced since: it is made of the
+// absolute path, the size and the time of the last change, and holds none of them in clear. newest is that time, of the
+// shard that was changed last: a file changed a moment ago may be changed again without a trace in its stamp.
+func Stamp(path string) (stamp string, newest time.Time, err error) {
+	paths := gguf.CompleteShardGGUFFilename(path)
+	if len(paths) == 0 {
+		paths = []string{path}
+	}
+	all := sha256.New()
+	for _, p := range paths {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return "", newest, unreadable("look at model file", p, err)
+		}
+		info, err := os.Stat(abs)
+		if err != nil {
+			return "", newest, unreadable("look at model file", p, err)
+		}
+		if t := info.ModTime(); t.After(newest) {
+			newest = t
+		}
+		fmt.Fprintf(all, "%q %d %d\n", abs, info.Size(), info.ModTime().UnixNano()) // a hash takes every write
+	}
+	return hex.EncodeToString(all.Sum(nil)), newest, nil
 }
 
 func digestOf(ctx context.Context, path string) (string, error) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
@@ -145,5 +146,46 @@ func TestDigestOfShards(t *testing.T) {
 		if got, err := Digest(t.Context(), filepath.Join(dir, name)); err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
 		}
+	}
+}
+
+// TestStamp holds that whatever changes a file changes its stamp, and that the same file under another spelling of its path
+// keeps it.
+func TestStamp(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m-00001-of-00002.gguf")
+	second := filepath.Join(dir, "m-00002-of-00002.gguf")
+	old := time.Unix(1_700_000_000, 0)
+	write := func(p string, b []byte, at time.Time) {
+		if err := errors.Join(os.WriteFile(p, b, 0o600), os.Chtimes(p, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]string{}
+	stamp := func(what string) {
+		s, newest, err := Stamp(path)
+		if err != nil || newest.Before(old) {
+			t.Fatalf("%s: %s, %v", what, newest, err)
+		}
+		if before, ok := seen[s]; ok {
+			t.Errorf("%s has the stamp of %s", what, before)
+		}
+		seen[s] = what
+	}
+	write(path, []byte("a"), old)
+	write(second, []byte("b"), old)
+	stamp("the file")
+	if s, _, err := Stamp(filepath.Join(dir, ".", "m-00001-of-00002.gguf")); err != nil || seen[s] == "" {
+		t.Errorf("another spelling: %v", err)
+	}
+	write(second, []byte("c"), old.Add(time.Nanosecond*1000))
+	stamp("a shard of another time")
+	write(second, []byte("cc"), old)
+	stamp("a shard of another size")
+	if err := os.Remove(second); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Stamp(path); !errors.Is(err, exchange.ErrUsage) {
+		t.Errorf("a shard is missing: %v", err)
 	}
 }

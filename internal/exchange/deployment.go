@@ -7,6 +7,7 @@ const (
 	ReadAtStart   = "start"   // once, before or between the exchanges of a run
 	ReadAtRestart = "restart" // the engine had been away and answered again
 	ReadAtAnswer  = "answer"  // an answer named another model than before
+	ReadOfFile    = "weights" // the model file that the user named was read to its end
 )
 
 // Deployment is what answered behind one upstream, as far as it is known: which engine, what it had loaded, on what it
@@ -14,7 +15,7 @@ const (
 type Deployment struct {
 	Upstream string    `json:"upstream,omitempty"`
 	ReadAt   time.Time `json:"read_at"`
-	Why      string    `json:"why,omitempty"` // start, restart, answer
+	Why      string    `json:"why,omitempty"` // start, restart, answer, weights
 	Identity           // the server that is spoken to
 	Inner    *Identity `json:"inner"`              // the engine behind it, when the server is only a front
 	Evidence string    `json:"evidence,omitempty"` // one line: what the verdict rests on
@@ -37,7 +38,22 @@ type Deployment struct {
 
 	WeightsDigest *string `json:"weights_digest"` // sha256:<hex> of the weights, when the file or the engine gave it
 
+	Weights *Weights `json:"weights,omitempty"` // what the model file states that the user named; nil when none was named
+
 	Fingerprint *Fingerprint `json:"fingerprint"`
+}
+
+// Weights are what a model file states about itself. A nil field is unknown.
+type Weights struct {
+	Name         string  `json:"name"`  // of the file, without its directory
+	Bytes        int64   `json:"bytes"` // of all shards
+	Shards       int     `json:"shards"`
+	Architecture string  `json:"architecture"`
+	Model        string  `json:"model,omitempty"`  // the model's name as the file gives it
+	Quantization *string `json:"quantization"`     // normalized; nil when the file states none or a guess
+	Parameters   *int64  `json:"parameters"`       // number of weights
+	Context      *int64  `json:"context"`          // tokens the model was trained for
+	Digest       string  `json:"digest,omitempty"` // sha256:<hex> of its bytes, "" while it is unknown
 }
 
 // Fingerprint says whether two deployments can be told to be the same. It is taken when a deployment is read and never
