@@ -76,9 +76,10 @@ func (f *flight) filtered(data []byte) []byte {
 	return append(append([]byte(nil), out...), f.filter.End(true)...)
 }
 
-// flush gives the client what the filter still holds when the body has ended.
+// flush gives the client what the filter still holds when the body has ended, unless the exchange was canceled: then
+// nobody waits for it.
 func (f *flight) flush(w io.Writer, whole bool) (n int) {
-	if f.filter == nil || w == nil {
+	if f.filter == nil || w == nil || f.stopped() != nil {
 		return 0
 	}
 	if !f.flushed {
