@@ -35,11 +35,12 @@ var testSupport = []string{"internal/house", "internal/e2e", "internal/wire/wire
 var doors = map[string][]string{
 	"github.com/valyala/fasthttp":             {"proxy"},
 	"github.com/dgraph-io/badger/v4":          {"recorder"},
-	"github.com/klauspost/compress":           {"recorder", "internal/wire"},
+	"github.com/klauspost/compress":           {"recorder", "internal/wire", "replay"}, // replay unpacks workload files
 	"github.com/andybalholm/brotli":           {"internal/wire"},
 	"github.com/valyala/fastjson":             {"internal/wire", "internal/canon"},
 	"github.com/cespare/xxhash/v2":            {"internal/canon"},
 	"github.com/gpustack/gguf-parser-go":      {"engines/weights"},
+	"github.com/parquet-go/parquet-go":        {"replay"},
 	"github.com/urfave/cli/v2":                {"cmd/benchproxy"},
 	"github.com/mattn/go-runewidth":           {"cmd/benchproxy"},
 	"github.com/HdrHistogram/hdrhistogram-go": {"internal/stat"},
