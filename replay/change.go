@@ -258,7 +258,7 @@ func (d *draft) addNonce(nonce string) error {
 		if !ok || b[s.from] != '"' {
 			continue
 		}
-		d.body = b.splice(span{s.from + 1, s.from + 1}, text)
+		d.body = b.splice(stretch{s.from + 1, s.from + 1}, text)
 		d.note(KindNonce, at, "", text, "nonce")
 		return nil
 	}

@@ -91,8 +91,8 @@ func (p jsonPath) String() string {
 
 var pathEscaper = strings.NewReplacer(`\`, `\\`, `.`, `\.`, `[`, `\[`, `]`, `\]`)
 
-// span is a stretch of a document.
-type span struct{ from, to int }
+// stretch is a stretch of a document.
+type stretch struct{ from, to int }
 
 // jsonBody is a JSON document that is changed by splices: every byte outside of a change stays as it is.
 type jsonBody []byte
@@ -149,7 +149,7 @@ func (b jsonBody) end(i int) int {
 // element is a member of an object or an element of an array: its value, and where it begins with its name.
 type element struct {
 	start int // of the name, or of the value in an array
-	value span
+	value stretch
 	name  string // decoded; "" in an array
 }
 
@@ -165,7 +165,7 @@ func (b jsonBody) elements(open int) (list []element, close int) {
 			i = b.blanks(end)                     // the colon
 			i = b.blanks(i + 1)
 		}
-		e.value = span{i, b.end(i)}
+		e.value = stretch{i, b.end(i)}
 		list = append(list, e)
 		if i = b.blanks(e.value.to); b[i] == ',' {
 			i = b.blanks(i + 1)
@@ -216,16 +216,16 @@ func orBody(path jsonPath) string {
 }
 
 // value is the text of the value that a path leads to; ok is false when it leads to none.
-func (b jsonBody) value(path jsonPath) (text span, ok bool) {
+func (b jsonBody) value(path jsonPath) (text stretch, ok bool) {
 	p, err := b.find(path)
 	if err != nil || p.depth < len(path) {
-		return span{}, false
+		return stretch{}, false
 	}
 	return p.list[p.at].value, true
 }
 
 // splice is b with a stretch of it replaced. It is a new document.
-func (b jsonBody) splice(s span, text string) jsonBody {
+func (b jsonBody) splice(s stretch, text string) jsonBody {
 	out := make([]byte, 0, len(b)-(s.to-s.from)+len(text))
 	return append(append(append(out, b[:s.from]...), text...), b[s.to:]...)
 }
@@ -257,7 +257,7 @@ func (b jsonBody) set(path jsonPath, value string) (out jsonBody, from string, e
 	if n := len(p.list); n > 0 {
 		at, value = p.list[n-1].value.to, ","+value
 	}
-	return b.splice(span{at, at}, value), "", nil
+	return b.splice(stretch{at, at}, value), "", nil
 }
 
 // unset removes the value at path; from is what was there, "" when there was nothing to remove.
@@ -268,7 +268,7 @@ func (b jsonBody) unset(path jsonPath) (out jsonBody, from string, err error) {
 			return out, from, nil //nolint:nilerr // a path that leads nowhere has nothing to remove
 		}
 		e := p.list[p.at]
-		s := span{e.start, e.value.to}
+		s := stretch{e.start, e.value.to}
 		switch {
 		case p.at > 0:
 			s.from = p.list[p.at-1].value.to
