@@ -11,10 +11,12 @@ import (
 
 // rowVersion is the version of the field list below and the first byte of every row. 0 and 1 are the codec bytes of
 // other values, so that no packed text is taken for a row.
-const rowVersion = 4
+const rowVersion = 5
 
-// Rows from plannedRow on have their origin and plan item; oldestRow is the oldest version that is read.
+// Rows from plannedRow on have their origin and plan item, those from rulesRow on the versions of the rules that derived
+// them; oldestRow is the oldest version that is read.
 const (
+	rulesRow   = 5
 	plannedRow = 4
 	oldestRow  = 3
 )
@@ -43,7 +45,7 @@ var rowSources = [...]exchange.Figure{
 	{Reason: "no_token_event"}, {Reason: "reasoning_only"}, {Reason: "per_choice_usage"}, {Reason: "echo"},
 	{Reason: "buffered"}, {Reason: "hidden_reasoning"}, {Reason: "single_event"}, {Reason: "too_few_tokens"},
 	{Reason: "zero_window"}, {Reason: "too_few_reads"}, {Reason: "steps_unknown"}, {Reason: "no_client_write"},
-	{Reason: "record_truncated"},
+	{Reason: "record_truncated"}, {Reason: "wave_member_failed"}, {Reason: "not_together"},
 }
 
 // Sources that are not in the table: the word follows.
@@ -94,6 +96,8 @@ func appendRow(dst []byte, s *exchange.Summary) ([]byte, error) {
 	}
 	w.origin(s.Origin)
 	w.item(s.Item)
+	w.int(int64(s.Rules.Wire))
+	w.int(int64(s.Rules.Measure))
 	return w.b, nil
 }
 
@@ -135,6 +139,9 @@ func decodeRow(b []byte) (s exchange.Summary, err error) {
 	s.Metrics = readFigures(r)
 	if form >= plannedRow {
 		s.Origin, s.Item = r.origin(), r.item()
+	}
+	if form >= rulesRow {
+		s.Rules = exchange.Rules{Wire: int(r.int()), Measure: int(r.int())}
 	}
 	if r.err == nil && len(r.b) > 0 {
 		r.err = fmt.Errorf("%d bytes too many", len(r.b))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
@@ -100,6 +101,31 @@ func TestRowTablesKnowTheMetrics(t *testing.T) {
 	// The numbers are on disk: an entry never moves.
 	if rowMetrics[0] != "headers_ms" || rowMetrics[36] != "proxy_queue_ms" || rowSources[3].Reason != "not_streamed" || rowSources[28].Reason != "record_truncated" {
 		t.Error("an entry of a row table has moved")
+	}
+}
+
+// TestOlderRowsAreRead holds that a row without the versions of its rules is read, and says that they are not known.
+func TestOlderRowsAreRead(t *testing.T) {
+	x := smallJSON(1)
+	s := measure.Summarize(x, measure.Analyze(x))
+	if s.Rules != measure.Rules() || s.Rules.Wire < 2 || s.Rules.Measure < 2 {
+		t.Fatalf("rules %+v", s.Rules)
+	}
+	s.Rules = exchange.Rules{} // two bytes at the end
+	row := rowOf(t, s)
+	for form, older := range map[byte][]byte{plannedRow: row[:len(row)-2], oldestRow: row[:len(row)-4]} {
+		older = append([]byte{form}, older[1:]...)
+		got, err := decodeRow(older)
+		if err != nil {
+			t.Fatalf("form %d: %v", form, err)
+		}
+		if d := cmp.Diff(s, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(exchange.Figure{}, "Unit")); d != "" {
+			t.Errorf("form %d (-written +read):\n%s", form, d)
+		}
+		var run measure.Totals
+		if run.Add(&got); run.Run().Outdated != 1 {
+			t.Errorf("form %d is not told from a row of today", form)
+		}
 	}
 }
 

@@ -51,6 +51,9 @@ func printRunMetrics(w io.Writer, sum measure.Run) {
 	if sum.Unsampled > 0 {
 		fmt.Fprintf(w, "figures are of the first %d exchanges; %d later ones are only counted\n", sum.Generated-sum.Unsampled, sum.Unsampled)
 	}
+	if sum.Outdated > 0 {
+		fmt.Fprintf(w, "the figures of %d exchanges were derived by rules of another version; store show derives them anew\n", sum.Outdated)
+	}
 }
 
 func value(v *float64, basis exchange.Basis) string {

@@ -53,7 +53,15 @@ type Summary struct {
 	Interventions []Intervention `json:"interventions"`
 	Origin        *Origin        `json:"origin,omitempty"` // what it repeats
 	Item          *PlanItem      `json:"item,omitempty"`   // what it carried out of a plan
+	Rules         Rules          `json:"rules"`            // by which it was derived
 	Metrics       Figures        `json:"-"`                // written as metrics, basis and absent
+}
+
+// Rules are the versions of the rules by which something was derived: of reading bodies, and of the metrics. 0 = not
+// known, or nothing was derived.
+type Rules struct {
+	Wire    int `json:"wire"`
+	Measure int `json:"measure"`
 }
 
 // figuresJSON is how figures stand in every JSON document: one object of values (null when absent) and beside it the

@@ -11,6 +11,9 @@ import (
 // Version of the rules in this package. It changes when the same exchange can give other results.
 const Version = 2
 
+// Rules are the versions of the rules that this build derives by.
+func Rules() exchange.Rules { return exchange.Rules{Wire: wire.Version, Measure: Version} }
+
 // Analysis is everything that can be derived from one exchange.
 type Analysis struct {
 	Version    int

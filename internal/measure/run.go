@@ -17,13 +17,14 @@ const (
 
 // Run is what the exchanges of a run come to.
 type Run struct {
-	Exchanges int                      `json:"exchanges"`         // all rows
-	Generated int                      `json:"generated"`         // of them requests for generation: rows with a dialect
-	Outcomes  map[exchange.Outcome]int `json:"outcomes"`          // of all rows
-	Truncated int                      `json:"truncated"`         // records cut at a memory bound
-	Warmups   int                      `json:"warmups,omitempty"` // rows sent before the measuring began, in nothing else here
-	Unsampled int                      `json:"unsampled"`         // generated ones past Totals.Limit, which are in no metric
-	Metrics   []RunMetric              `json:"metrics"`           // in the order of runMetrics, always all of them
+	Exchanges int                      `json:"exchanges"`          // all rows
+	Generated int                      `json:"generated"`          // of them requests for generation: rows with a dialect
+	Outcomes  map[exchange.Outcome]int `json:"outcomes"`           // of all rows
+	Truncated int                      `json:"truncated"`          // records cut at a memory bound
+	Warmups   int                      `json:"warmups,omitempty"`  // rows sent before the measuring began, in nothing else here
+	Unsampled int                      `json:"unsampled"`          // generated ones past Totals.Limit, which are in no metric
+	Outdated  int                      `json:"outdated,omitempty"` // generated ones whose rows other versions of the rules derived
+	Metrics   []RunMetric              `json:"metrics"`            // in the order of runMetrics, always all of them
 }
 
 // RunMetric is one metric over the exchanges of a run. Each exchange is one sample, also of the metrics that are
@@ -86,6 +87,9 @@ func (t *Totals) Add(r *exchange.Summary) {
 		return
 	}
 	t.run.Generated++
+	if r.Rules != Rules() {
+		t.run.Outdated++
+	}
 	if t.Limit > 0 && t.run.Generated > t.Limit {
 		t.run.Unsampled++
 		return

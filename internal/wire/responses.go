@@ -98,8 +98,8 @@ func (r *responsesReader) response(v *fastjson.Value, kind string) {
 		return
 	}
 	if !a.quiet && !a.ended {
-		for _, item := range v.GetArray("output") {
-			r.item(item, count{}, stageFinal)
+		for i, item := range v.GetArray("output") {
+			r.item(item, count{int64(i), true}, stageFinal)
 		}
 	}
 	a.readError(v.Get("error"), "")

@@ -241,3 +241,22 @@ func TestResponsesKinds(t *testing.T) {
 		})
 	}
 }
+
+// TestResponsesCallsHaveTheirPlaceInTheOutput holds that a call has one index, streamed or not: its place among the items.
+func TestResponsesCallsHaveTheirPlaceInTheOutput(t *testing.T) {
+	thought := `{"type":"reasoning","id":"r1","summary":[{"type":"summary_text","text":"hm"}]}`
+	second := strings.NewReplacer("f1", "f2", "c1", "c2").Replace(callWhole)
+	output := thought + "," + callWhole + "," + msgWhole + "," + second
+	whole := sayAt(Info{Path: "/v1/responses", ContentType: "application/json"}, `{"object":"response","status":"completed","output":[`+output+`]}`)
+	events := []string{}
+	for i, item := range []string{thought, callWhole, msgWhole, second} {
+		events = append(events, fmt.Sprintf(`output_item.done "output_index":%d,"item":%s`, i, item))
+	}
+	streamed, last := respond(append(events, completed(thought, callWhole, msgWhole, second))...), respond(completed(thought, callWhole, msgWhole, second))
+	for name, tr := range map[string]*Transcript{"plain": whole, "streamed": streamed, "in the last event alone": last} {
+		calls := tr.Choice0().ToolCalls
+		if len(calls) != 2 || calls[0].Index != 1 || calls[1].Index != 3 {
+			t.Errorf("%s: %+v", name, calls)
+		}
+	}
+}

@@ -2,8 +2,9 @@ package wire
 
 import "encoding/json"
 
-// Version of the rules that make a Transcript. It is part of everything derived.
-const Version = 1
+// Version of the rules that make a Transcript. It changes when the same bytes can give another one, and is part of
+// everything derived.
+const Version = 2
 
 // Dialect is the language of an endpoint.
 type Dialect string
