@@ -14,14 +14,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/benchproxy/benchproxy/internal/clock"
+	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/internal/web"
-	"github.com/benchproxy/benchproxy/internal/wire"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/recorder"
 )
@@ -39,6 +36,7 @@ type captureSettings struct {
 	run            exchange.Run
 	identify       bool   // read what answers behind the upstreams
 	device         string // what the user asked the engine to run on
+	weights        []modelFile
 	form           boardForm
 	drain          time.Duration
 	session        proxy.SessionOptions
@@ -61,7 +59,9 @@ type capture struct {
 	servers   []*proxy.Server
 	board     *board
 	watch     *watch
+	catalog   *engines.Catalog
 	ident     *identifier // nil: nobody is asked
+	weigher   *weigher    // nil: no model file was named
 	failed    chan error  // a listener that stopped by itself
 	stopBoard context.CancelFunc
 	boardEnd  sync.WaitGroup
@@ -133,8 +133,8 @@ func (c *capture) refuseLoops() error {
 }
 
 func (c *capture) openIdentifier() (err error) {
-	if c.s.identify {
-		c.ident, err = newIdentifier(c.s)
+	if c.catalog, err = engines.Builtin(); err == nil && c.s.identify {
+		c.ident = newIdentifier(c.s, c.catalog)
 	}
 	return err
 }
@@ -164,6 +164,10 @@ func (c *capture) openStore() error {
 		return err
 	}
 	c.s.session.Sink = c.watched(c.writer)
+	if len(c.s.weights) > 0 {
+		c.weigher = newWeigher(c.s.weights, c.s.session.Identity)
+		c.weigher.known, c.weigher.told, c.weigher.warn = c.store, c.keep, c.board.Note
+	}
 	return nil
 }
 
@@ -186,13 +190,20 @@ func (c *capture) derive(x *exchange.Exchange) exchange.Summary {
 	return row
 }
 
-// describe keeps what was read of an engine with the run, and tells it.
+// describe keeps what was read of an engine with the run, with what its model file states, and tells it.
 func (c *capture) describe(d exchange.Deployment) {
+	if c.weigher != nil {
+		d = c.weigher.attach(d)
+	}
+	c.keep(d)
+}
+
+func (c *capture) keep(d exchange.Deployment) {
 	if c.writer != nil {
 		c.writer.Describe(d)
 	}
 	if c.s.form != boardQuiet {
-		c.board.Note("%s", deploymentText(c.ident.catalog, d))
+		c.board.Note("%s", deploymentText(c.catalog, d))
 	}
 }
 
@@ -217,6 +228,9 @@ func (c *capture) openServers() error {
 func (c *capture) serve() {
 	if c.ident != nil {
 		c.ident.start(c.session, c.describe)
+	}
+	if c.weigher != nil {
+		c.weigher.start(c.ident != nil)
 	}
 	for i, srv := range c.servers {
 		c.wg.Go(func() {
@@ -284,13 +298,15 @@ func (c *capture) base(i int) string {
 // Close drains the running exchanges, at most for the drain time or until a signal comes, then closes the run and the
 // store. The run it returns is as it was closed; without a store it is nil.
 func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.s.drain)
+	hurry, hurryUp := context.WithCancel(context.Background())
+	defer hurryUp()
+	ctx, cancel := context.WithTimeout(hurry, c.s.drain)
 	defer cancel()
 	stop := make(chan struct{})
 	c.wg.Go(func() {
 		select {
 		case <-signals:
-			cancel() // a second signal does not wait
+			hurryUp() // a second signal does not wait
 		case <-stop:
 		}
 	})
@@ -300,10 +316,8 @@ func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
 		ends.Go(func() { errs[i] = c.drained(srv.Shutdown(ctx)) })
 	}
 	ends.Wait()
+	c.closeReaders(hurry)
 	close(stop)
-	if c.ident != nil {
-		c.ident.Close() // before the run closes, which it describes
-	}
 	for _, up := range c.ups {
 		errs = append(errs, up.Close())
 	}
@@ -325,6 +339,16 @@ func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
 	c.stopBoard() // last: the output may hold it up, and nothing else
 	c.boardEnd.Wait()
 	return run, errors.Join(errs...)
+}
+
+// closeReaders ends what describes the run, before that closes.
+func (c *capture) closeReaders(hurry context.Context) {
+	if c.ident != nil {
+		c.ident.Close()
+	}
+	if c.weigher != nil {
+		c.weigher.Close(hurry)
+	}
 }
 
 // drained drops the error of a drain time that passed: the exchanges that were cut are in the record, and the capture
@@ -357,103 +381,6 @@ func (c *capture) abandon() {
 	if c.store != nil {
 		_ = c.store.Close() // as above
 	}
-}
-
-// newRun is the run a capture writes.
-func newRun(mode, name string, ups []upstream) exchange.Run {
-	now := clock.Now()
-	r := exchange.Run{ID: exchange.NewID(now), Name: name, Mode: mode, State: exchange.RunOpen, Started: now.UTC().Round(0),
-		Upstreams: map[string]string{}, Harness: version()}
-	for _, u := range ups {
-		r.Upstreams[u.name] = redact.URL(u.url)
-	}
-	return r
-}
-
-// settings reads the flags that all capturing commands share.
-func (p *program) settings(c *cli.Context, mode string) (captureSettings, error) {
-	s := captureSettings{
-		listen: c.String("listen"), listenExplicit: c.IsSet("listen"), admin: c.String("admin"), adminExplicit: c.IsSet("admin"),
-		drain: c.Duration("drain"),
-	}
-	var err error
-	if s.upstreams, err = p.upstreams(c); err != nil {
-		return s, err
-	}
-	credentials, err := p.added(c)
-	if err != nil {
-		return s, err
-	}
-	for i := range s.upstreams {
-		s.upstreams[i].inherit(credentials, c.String("engine-label"))
-	}
-	if s.server.TLS, s.upstream.TLS, err = tlsConfigs(c); err != nil {
-		return s, err
-	}
-	if s.server.Key, err = p.secret(c, "api-key-file", "BENCHPROXY_API_KEY"); err != nil {
-		return s, err
-	}
-	if err := proxy.CheckBind(s.listen, s.server.Key, c.Bool("insecure")); err != nil {
-		return s, err
-	}
-	if s.admin != adminOff && !loopback(s.admin) && !c.Bool("insecure") {
-		return s, usagef("the admin listener %s would show recordings to other machines; keep it on loopback, or say --insecure", s.admin)
-	}
-	dialect, err := dialectFor(c.String("format"), s.upstreams)
-	if err != nil {
-		return s, err
-	}
-	if err := checkBounds(c); err != nil {
-		return s, err
-	}
-	s.session = proxy.SessionOptions{Identity: identity(c.String("engine-label")), Dialect: dialect,
-		MaxBody: int64(c.Int("max-body")) << 20, Budget: int64(c.Int("budget")) << 20}
-	s.identify, s.device = !c.Bool("no-identify"), c.String("device")
-	s.server.MaxRequest = c.Int("max-request") << 20
-	if s.server.Rewrite, err = usageRewrite(c); err != nil {
-		return s, err
-	}
-	s.upstream.KeepHost = c.Bool("keep-host")
-	s.upstream.ConnectTimeout = c.Duration("connect-timeout")
-	s.upstream.HeaderTimeout = c.Duration("header-timeout")
-	s.upstream.IdleTimeout = c.Duration("idle-timeout")
-	switch {
-	case c.Bool("json"):
-		s.form = boardJSON
-	case c.Bool("quiet"):
-		s.form = boardQuiet
-	}
-	s.run = newRun(mode, c.String("run"), s.upstreams)
-	return s, nil
-}
-
-// dialectFor is what answers are read as: --format, else what the targets say, which must agree, for one run reads all its
-// answers alike. "" is by path.
-func dialectFor(format string, ups []upstream) (string, error) {
-	if format != "" {
-		if !slices.Contains(formats(), format) {
-			return "", usagef("there is no dialect %q; there is %s", format, strings.Join(formats(), ", "))
-		}
-		return format, nil
-	}
-	for _, u := range ups {
-		if u.dialect != ups[0].dialect {
-			return "", usagef("the targets %s and %s have different dialects; record them in runs of their own, or say --format", ups[0].name, u.name)
-		}
-	}
-	if len(ups) == 0 {
-		return "", nil
-	}
-	return ups[0].dialect, nil
-}
-
-// formats are the dialects --format knows.
-func formats() []string {
-	var out []string
-	for _, d := range wire.Dialects() {
-		out = append(out, string(d))
-	}
-	return out
 }
 
 // announce tells where to point a client.

@@ -7,12 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
+	"github.com/benchproxy/benchproxy/internal/wire"
 	"github.com/benchproxy/benchproxy/proxy"
 )
 
@@ -131,6 +135,103 @@ func (p *program) upstreams(c *cli.Context) ([]upstream, error) {
 		return nil, usagef("no engine is named; say --upstream URL")
 	}
 	return out, nil
+}
+
+// newRun is the run a capture writes.
+func newRun(mode, name string, ups []upstream) exchange.Run {
+	now := clock.Now()
+	r := exchange.Run{ID: exchange.NewID(now), Name: name, Mode: mode, State: exchange.RunOpen, Started: now.UTC().Round(0),
+		Upstreams: map[string]string{}, Harness: version()}
+	for _, u := range ups {
+		r.Upstreams[u.name] = redact.URL(u.url)
+	}
+	return r
+}
+
+// settings reads the flags that all capturing commands share.
+func (p *program) settings(c *cli.Context, mode string) (captureSettings, error) {
+	s := captureSettings{
+		listen: c.String("listen"), listenExplicit: c.IsSet("listen"), admin: c.String("admin"), adminExplicit: c.IsSet("admin"),
+		drain: c.Duration("drain"),
+	}
+	var err error
+	if s.upstreams, err = p.upstreams(c); err != nil {
+		return s, err
+	}
+	credentials, err := p.added(c)
+	if err != nil {
+		return s, err
+	}
+	for i := range s.upstreams {
+		s.upstreams[i].inherit(credentials, c.String("engine-label"))
+	}
+	if s.server.TLS, s.upstream.TLS, err = tlsConfigs(c); err != nil {
+		return s, err
+	}
+	if s.server.Key, err = p.secret(c, "api-key-file", "BENCHPROXY_API_KEY"); err != nil {
+		return s, err
+	}
+	if err := proxy.CheckBind(s.listen, s.server.Key, c.Bool("insecure")); err != nil {
+		return s, err
+	}
+	if s.admin != adminOff && !loopback(s.admin) && !c.Bool("insecure") {
+		return s, usagef("the admin listener %s would show recordings to other machines; keep it on loopback, or say --insecure", s.admin)
+	}
+	dialect, err := dialectFor(c.String("format"), s.upstreams)
+	if err != nil {
+		return s, err
+	}
+	if err := checkBounds(c); err != nil {
+		return s, err
+	}
+	s.session = proxy.SessionOptions{Identity: identity(c.String("engine-label")), Dialect: dialect,
+		MaxBody: int64(c.Int("max-body")) << 20, Budget: int64(c.Int("budget")) << 20}
+	s.identify, s.device = !c.Bool("no-identify"), c.String("device")
+	s.server.MaxRequest = c.Int("max-request") << 20
+	if s.server.Rewrite, err = usageRewrite(c); err != nil {
+		return s, err
+	}
+	s.upstream.KeepHost = c.Bool("keep-host")
+	s.upstream.ConnectTimeout = c.Duration("connect-timeout")
+	s.upstream.HeaderTimeout = c.Duration("header-timeout")
+	s.upstream.IdleTimeout = c.Duration("idle-timeout")
+	switch {
+	case c.Bool("json"):
+		s.form = boardJSON
+	case c.Bool("quiet"):
+		s.form = boardQuiet
+	}
+	s.run = newRun(mode, c.String("run"), s.upstreams)
+	return s, nil
+}
+
+// dialectFor is what answers are read as: --format, else what the targets say, which must agree, for one run reads all its
+// answers alike. "" is by path.
+func dialectFor(format string, ups []upstream) (string, error) {
+	if format != "" {
+		if !slices.Contains(formats(), format) {
+			return "", usagef("there is no dialect %q; there is %s", format, strings.Join(formats(), ", "))
+		}
+		return format, nil
+	}
+	for _, u := range ups {
+		if u.dialect != ups[0].dialect {
+			return "", usagef("the targets %s and %s have different dialects; record them in runs of their own, or say --format", ups[0].name, u.name)
+		}
+	}
+	if len(ups) == 0 {
+		return "", nil
+	}
+	return ups[0].dialect, nil
+}
+
+// formats are the dialects --format knows.
+func formats() []string {
+	var out []string
+	for _, d := range wire.Dialects() {
+		out = append(out, string(d))
+	}
+	return out
 }
 
 // secret reads a key from the file of a flag, else from a variable. Keys are never taken from the command line, where

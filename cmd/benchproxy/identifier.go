@@ -45,11 +45,7 @@ type identified struct {
 }
 
 // newIdentifier prepares the upstreams that are to be identified; it does nothing until start.
-func newIdentifier(s captureSettings) (*identifier, error) {
-	catalog, err := engines.Builtin()
-	if err != nil {
-		return nil, err
-	}
+func newIdentifier(s captureSettings, catalog *engines.Catalog) *identifier {
 	i := &identifier{catalog: catalog, wake: make(chan struct{}, 1), last: make(chan struct{})}
 	for _, u := range s.upstreams {
 		o := engines.Options{Label: u.label, Requested: s.device, Turn: i.turn, Traffic: i.traffic}
@@ -63,7 +59,7 @@ func newIdentifier(s captureSettings) (*identifier, error) {
 		t.pending.Store(true)
 		i.targets = append(i.targets, t)
 	}
-	return i, nil
+	return i
 }
 
 // start begins to read. told gets each reading.
@@ -209,6 +205,9 @@ func (s watchedSink) Offer(x *exchange.Exchange) bool {
 func deploymentText(c *engines.Catalog, d exchange.Deployment) string {
 	if d.Why == exchange.ReadAtAnswer {
 		return fmt.Sprintf("%s: the served model changed: %s", d.Upstream, redact.Text(d.Evidence))
+	}
+	if d.Why == exchange.ReadOfFile && d.WeightsDigest != nil {
+		return fmt.Sprintf("%s: weights %s, %s", d.Upstream, printable(d.Weights.Name), *d.WeightsDigest)
 	}
 	parts := []string{engineText(c, d.Identity)}
 	if d.Inner != nil {

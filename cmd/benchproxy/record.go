@@ -28,6 +28,7 @@ func (p *program) recordCommand() *cli.Command {
 			storeFlag(),
 			&cli.StringFlag{Name: "run", Usage: "`NAME` of the run"},
 			&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` to keep with the run; repeatable"},
+			&cli.StringSliceFlag{Name: "weights", Usage: "`[NAME=]FILE`, the GGUF model file that the engine has loaded: its digest becomes part of what the run knows; NAME is an upstream's"},
 			&cli.StringFlag{Name: "durability", Value: "async", Usage: "`WHEN` a record counts as stored: async survives a killed process, sync a loss of power too"},
 			&cli.IntFlag{Name: "queue", Value: 256, Usage: "what may wait to be stored, in `MIB`; more is dropped and counted"},
 		),
@@ -63,6 +64,9 @@ func (p *program) recordSettings(c *cli.Context) (captureSettings, error) {
 		return s, usagef("--durability is async or sync, not %q", d)
 	}
 	if s.run.Labels, err = labels(c); err != nil {
+		return s, err
+	}
+	if s.weights, err = modelFiles(c.StringSlice("weights"), s.upstreams); err != nil {
 		return s, err
 	}
 	s.run.Identity = s.session.Identity
