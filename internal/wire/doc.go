@@ -7,6 +7,9 @@
 // extras.go), or, where the event is like the one before, adds what is new in it (alike.go); Snapshot and Finish make a Transcript of the answer (transcript.go, finish.go, timings.go). A body under a
 // content coding is decoded in between (coding.go).
 //
+// Beside it, and on demand only, AddUsage (addusage.go) asks for the usage of a stream, and UsageFilter (usagefilter.go,
+// usagejudge.go) takes the event that reports it out of the bytes again. They change no byte that they do not name.
+//
 // Invariants:
 //
 //   - It never fails: garbage is counted, kept by offset and skipped; what was understood before and after it stands.

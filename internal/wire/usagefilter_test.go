@@ -273,3 +273,22 @@ func TestUsageFilterHoldsNoMoreThanAnEvent(t *testing.T) {
 		t.Errorf("%s notes", notes)
 	}
 }
+
+// BenchmarkUsageFilter is the cost of one event that passes.
+func BenchmarkUsageFilter(b *testing.B) {
+	for name, event := range map[string]string{
+		"token":      `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1767225600,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}]}` + "\n\n",
+		"usage null": `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1767225600,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			u, data := NewUsageFilter(), []byte(event)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				if len(u.Feed(data)) != len(data) {
+					b.Fatal("held")
+				}
+			}
+		})
+	}
+}
