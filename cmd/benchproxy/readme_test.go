@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
 // TestReadmeSession runs the commands of the README's console blocks, in order and over one store, and compares what they
@@ -124,6 +125,25 @@ func TestReadmeDefinesEveryMetric(t *testing.T) {
 		row := "| `" + m.Name + "` | " + m.Unit + " | " + m.Text + " |"
 		if !strings.Contains(text, row) {
 			t.Errorf("README lacks the row\n%s", row)
+		}
+	}
+}
+
+// TestReadmeListsFlagsAndDialects holds the README's tables and those of the code together.
+func TestReadmeListsFlagsAndDialects(t *testing.T) {
+	text := readme(t)
+	flags, dialects := measure.Flags(), wire.Dialects()
+	if len(flags) == 0 || len(dialects) == 0 {
+		t.Fatalf("%d flags, %d dialects", len(flags), len(dialects))
+	}
+	for _, f := range flags {
+		if row := "| `" + f.Name + "` | " + f.Text + " |"; !strings.Contains(text, row) {
+			t.Errorf("README lacks the row\n%s", row)
+		}
+	}
+	for _, d := range dialects {
+		if row := "| `" + string(d) + "` | "; !strings.Contains(text, row) {
+			t.Errorf("README lacks the dialect %s", d)
 		}
 	}
 }
