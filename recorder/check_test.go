@@ -2,6 +2,8 @@ package recorder
 
 import (
 	"bytes"
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
@@ -182,4 +184,35 @@ func TestCheckFindsDamagedBlobs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCheckBesideWriter holds that a check sees one state of a store that is being written to: no record is a stray to
+// it, and the counts of the open run are those of the records it found.
+func TestCheckBesideWriter(t *testing.T) {
+	s := openStore(t, t.TempDir(), Options{})
+	underway := make(chan struct{}, handRecords)
+	w := newWriter(t, s, exchange.Run{Name: "live"}, WriterOptions{
+		Derive: deriveStub, OnStored: func(exchange.Summary) { <-underway },
+	})
+	stop := make(chan struct{})
+	var offering sync.WaitGroup
+	offering.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case underway <- struct{}{}:
+				w.Offer(streamed(fmt.Sprintf(`{"a":%d}`, n), "answer"))
+			}
+		}
+	})
+	for grown, before := 0, 0; grown < 4 && !t.Failed(); {
+		report := mustCheck(t, s)
+		if report.Exchanges > before {
+			grown, before = grown+1, report.Exchanges
+		}
+	}
+	close(stop)
+	offering.Wait()
+	closeWriter(t, w)
 }

@@ -28,6 +28,13 @@ func (p *program) prune(c *cli.Context) error {
 	if c.Args().Len() == 0 && !c.IsSet("older") && !c.IsSet("keep") {
 		return usagef("nothing says what to remove; name runs, or say --older or --keep")
 	}
+	// A limit that is none must not be read as one: what it removes is gone.
+	if older := c.Duration("older"); c.IsSet("older") && older <= 0 {
+		return usagef("--older %s is not an age", older)
+	}
+	if n := c.Int("keep"); c.IsSet("keep") && (n < 1 || n > maxMIB) {
+		return usagef("--keep %d is not from 1 to %d MiB", n, maxMIB)
+	}
 	own, err := p.openOwn(c, "prune store")
 	if err != nil {
 		return err
