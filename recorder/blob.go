@@ -20,9 +20,11 @@ const (
 // maxValue bounds what one stored value may grow to when it is read, in bytes.
 const maxValue = 256 << 20
 
-// newEncoder is the compressor of one worker. A dictionary or a higher level costs more than it saves here.
+// newEncoder is the compressor of one worker. A dictionary or a higher level costs more than it saves here. Bytes without
+// repetition are still coded by how often each comes: that is what the planes of a list of reads are made of.
 func newEncoder() (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
+		zstd.WithAllLitEntropyCompression(true))
 }
 
 func newDecoder() (*zstd.Decoder, error) {
