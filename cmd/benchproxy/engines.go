@@ -79,13 +79,9 @@ func (p *program) enginesWeights(c *cli.Context) error {
 		}{1, f})
 	}
 	fmt.Fprintf(p.Stdout, "%s\n", printable(f.Name))
-	for _, row := range []namedValue{{"model", f.Model}, {"architecture", f.Architecture}, {"quantization", knownText(f.Quantization)},
+	printRows(p.Stdout, []namedValue{{"model", f.Model}, {"architecture", f.Architecture}, {"quantization", knownText(f.Quantization)},
 		{"parameters", knownNumber(f.Parameters)}, {"context", knownNumber(f.Context)}, {"bytes", strconv.FormatInt(f.Bytes, 10)},
-		{"shards", strconv.Itoa(f.Shards)}, {"digest", f.Digest}} {
-		if row.value != "" {
-			fmt.Fprintf(p.Stdout, "  %-13s %s\n", row.name, printable(row.value))
-		}
-	}
+		{"shards", strconv.Itoa(f.Shards)}, {"digest", f.Digest}})
 	return nil
 }
 
@@ -196,20 +192,13 @@ func (p *program) enginesIdentify(c *cli.Context) error {
 		return err
 	}
 	fmt.Fprintf(p.Stdout, "%s\n", engineText(catalog, a.Identity))
-	row := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(p.Stdout, "  %-13s %s\n", name, printable(value))
-		}
-	}
-	row("id", a.Engine)
-	row("evidence", a.Evidence)
+	rows := []namedValue{{"id", a.Engine}, {"evidence", a.Evidence}}
 	if a.Inner != nil {
-		row("in front of", engineText(catalog, *a.Inner))
+		rows = append(rows, namedValue{"in front of", engineText(catalog, *a.Inner)})
 	}
-	for _, f := range deploymentFields(a.Deployment) {
-		row(f.name, f.value)
-	}
-	row("fingerprint", fmt.Sprintf("%s, %d fields known, %d unknown", a.Fingerprint.Digest, len(a.Fingerprint.Known), len(a.Fingerprint.Unknown)))
+	rows = append(rows, deploymentFields(a.Deployment)...)
+	printRows(p.Stdout, append(rows, namedValue{"fingerprint",
+		fmt.Sprintf("%s, %d fields known, %d unknown", a.Fingerprint.Digest, len(a.Fingerprint.Known), len(a.Fingerprint.Unknown))}))
 	return nil
 }
 

@@ -48,6 +48,9 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("BENCHPROXY_STORE", e.WorkDir+"/store")
 			e.Setenv("HOME", e.WorkDir)
+			if err := os.CopyFS(e.WorkDir, os.DirFS("testdata/files")); err != nil {
+				return err
+			}
 			e.Values[serversKey{}] = &servers{running: map[string]*server{}}
 			return nil
 		},

@@ -111,7 +111,7 @@ func (p *program) storeCommand() *cli.Command {
 				Action: p.withReading(0, 1, p.storeLs),
 			},
 			{
-				Name: "show", Usage: "show one exchange", ArgsUsage: "ID|RUN/SEQ",
+				Name: "show", Usage: "show one exchange, or a run and the engines behind it", ArgsUsage: "ID|RUN/SEQ|RUN",
 				Flags: []cli.Flag{storeFlag(), jsonFlag(),
 					&cli.StringFlag{Name: "raw", Usage: "write the exact body bytes of `SIDE`: request or response"},
 					&cli.StringFlag{Name: "head", Usage: "write the stored head of `SIDE`: request or response; credentials are masked"}},
@@ -308,11 +308,16 @@ func wantedPart(c *cli.Context) (part, side string, err error) {
 }
 
 func (p *program) storeShow(c *cli.Context, r reading) error {
-	id, err := resolve(r, c.Args().First())
+	part, side, err := wantedPart(c)
 	if err != nil {
 		return err
 	}
-	part, side, err := wantedPart(c)
+	if part == "" {
+		if run, err := r.Run(c.Args().First()); err == nil {
+			return p.storeShowRun(c, run)
+		}
+	}
+	id, err := resolve(r, c.Args().First())
 	if err != nil {
 		return err
 	}

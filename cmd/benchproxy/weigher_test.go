@@ -20,7 +20,7 @@ const tinyDigest = "sha256:7089b798f11d04a3e88795abc2f2120916872804138217748b53b
 // tiny is a model file, last changed a while ago.
 func tiny(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("testdata/tiny.gguf")
+	b, err := os.ReadFile("testdata/files/tiny.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/benchproxy/benchproxy/engines"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// storeShowRun shows a run: what it is, and what was read of the engines behind it.
+func (p *program) storeShowRun(c *cli.Context, run exchange.Run) error {
+	if c.Bool("json") {
+		return json.NewEncoder(p.Stdout).Encode(runRow{Schema: 1, Run: run})
+	}
+	catalog, err := engines.Builtin()
+	if err != nil {
+		return err
+	}
+	printRun(p.Stdout, run)
+	for _, d := range run.Deployments {
+		fmt.Fprintln(p.Stdout)
+		printDeployment(p.Stdout, catalog, d)
+	}
+	return nil
+}
+
+func printRun(w io.Writer, run exchange.Run) {
+	fmt.Fprintf(w, "run %s  %s  %s\n", runName(run), run.State, countsText(run.Counts))
+	when := func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+	ended := ""
+	if run.Ended != nil {
+		ended = when(*run.Ended)
+	}
+	rows := []namedValue{{"mode", run.Mode}, {"started", when(run.Started)}, {"ended", ended}, {"harness", run.Harness},
+		{"command", strings.Join(run.Command, " ")}, {"labels", pairsText(run.Labels, "=")}, {"upstreams", pairsText(run.Upstreams, " ")},
+		{"outcomes", outcomesText(run.Counts.Outcomes)}}
+	if run.Pinned {
+		rows = append(rows, namedValue{"pinned", "yes"})
+	}
+	if run.Replay != nil {
+		rows = append(rows, namedValue{"incomplete", run.Replay.Incomplete})
+	}
+	if len(run.Deployments) == 0 {
+		rows = append(rows, namedValue{"engine", strings.TrimSpace(run.Identity.Engine + " " + run.Identity.Version + " (nothing was read of it)")})
+	}
+	printRows(w, rows)
+	if run.Instrument != nil {
+		fmt.Fprintln(w, instrumentText(run.Instrument))
+	}
+}
+
+// printRows lists names and values, without those that have none.
+func printRows(w io.Writer, rows []namedValue) {
+	for _, r := range rows {
+		if r.value != "" {
+			fmt.Fprintf(w, "  %-13s %s\n", r.name, printable(r.value))
+		}
+	}
+}
+
+// pairsText is a map in one line, sorted.
+func pairsText(m map[string]string, between string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, k+between+m[k])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// printDeployment tells what was read of one engine, and which fields of its fingerprint are known.
+func printDeployment(w io.Writer, catalog *engines.Catalog, d exchange.Deployment) {
+	name := engineText(catalog, d.Identity)
+	if d.Why == exchange.ReadAtAnswer {
+		name += ", the model of an answer"
+	}
+	fmt.Fprintf(w, "%s: %s\n", printable(d.Upstream), printable(name))
+	rows := []namedValue{{"id", d.Engine}, {"read", strings.TrimSpace(d.ReadAt.Local().Format("2006-01-02 15:04:05") + ", " + whyText(d.Why))},
+		{"evidence", d.Evidence}}
+	if d.Inner != nil {
+		rows = append(rows, namedValue{"in front of", engineText(catalog, *d.Inner)})
+	}
+	rows = append(append(rows, deploymentFields(d)...), weightsRows(d.Weights)...)
+	if f := d.Fingerprint; f != nil {
+		rows = append(rows, namedValue{"fingerprint", f.Digest}, namedValue{"known", pairsText(f.Known, " ")},
+			namedValue{"unknown", strings.Join(f.Unknown, ", ")})
+	}
+	printRows(w, rows)
+}
+
+// whyText says when in a run something was read.
+func whyText(why string) string {
+	switch why {
+	case exchange.ReadAtStart:
+		return "at the start"
+	case exchange.ReadAtRestart:
+		return "again, for it had been away"
+	case exchange.ReadAtAnswer:
+		return "of an answer"
+	case exchange.ReadOfFile:
+		return "when the model file was read"
+	}
+	return why
+}
+
+// weightsRows are what a model file states beside its digest, which is a field of the deployment.
+func weightsRows(f *exchange.Weights) []namedValue {
+	if f == nil {
+		return nil
+	}
+	return []namedValue{{"model file", f.Name}, {"  states", strings.Trim(strings.Join([]string{f.Architecture, f.Model, knownText(f.Quantization),
+		contextText(f.Context)}, ", "), ", ")}}
+}
+
+func contextText(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprintf("context %d", *n)
+}
