@@ -42,6 +42,9 @@ type cut struct{ end, read int }
 
 // newCodedBody is nil for a body without content coding.
 func newCodedBody(header string) *codedBody {
+	if header == "" {
+		return nil
+	}
 	c := &codedBody{limit: maxDecoded}
 	for s := range strings.SplitSeq(header, ",") {
 		if s = strings.ToLower(strings.TrimSpace(s)); s != "" && s != "identity" {
