@@ -271,6 +271,10 @@ func (w *Writer) Close(ctx context.Context) (exchange.Run, error) {
 	return cloneRun(run), nil
 }
 
+// Drain takes no more records and waits until those queued are stored, or dropped once ctx has ended. The run stays open
+// until Close, so that what is counted of its records can still be kept with it.
+func (w *Writer) Drain(ctx context.Context) { w.drain(ctx) }
+
 // drain takes no more records and waits until those queued are stored, or dropped once ctx has ended.
 func (w *Writer) drain(ctx context.Context) {
 	w.mu.Lock()
