@@ -70,6 +70,8 @@ var alikeStreams = []struct {
 	{"/v1/responses", `data: {"type":"response.output_text.delta","item_id":"i","output_index":0,"content_index":0,"delta":"TEXT","sequence_number":NUMBER}`},
 	{"/v1/responses", `data: {"sequence_number":NUMBER,"type":"response.reasoning_text.delta","item_id":"i","delta":"TEXT"}`},
 	{"/api/chat", `{"model":"m","created_at":"2026-01-02T03:04:05.00NUMBERZ","message":{"role":"assistant","content":"TEXT"},"done":false}`},
+	{"/api/v1/chat", "event: message.delta\ndata: {\"type\":\"message.delta\",\"content\":\"TEXT\"}"},
+	{"/api/chat", `data: {"token":"TEXT"}`},
 	{"/api/generate", `{"model":"m","created_at":"2026-01-02T03:04:05.00NUMBERZ","response":"TEXT","done":false}`},
 }
 

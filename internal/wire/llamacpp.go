@@ -39,9 +39,7 @@ func readLlamaCpp(a *answer, v *fastjson.Value, data []byte) {
 	if e.usage.prompt.ok || e.usage.completion.ok {
 		a.takeUsage(e.usage, !e.stop)
 	}
-	if a.event.unknown {
-		a.keepExtras(data, func(key string) bool { return !llamaCppKnows(key) })
-	}
+	a.keepUnknown(v.GetObject(), data, llamaCppKnows)
 }
 
 // llamaEvent is one event while it is read.
@@ -78,7 +76,6 @@ func (e *llamaEvent) field(a *answer, key string, v *fastjson.Value) {
 	case "error":
 		a.readError(v, "")
 	}
-	a.event.unknown = a.event.unknown || present(v) && !llamaCppKnows(key)
 }
 
 // readLegacyStop reads the flags that older builds send in the place of stop_type.

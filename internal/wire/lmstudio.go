@@ -44,6 +44,7 @@ func readLMStudio(a *answer, v *fastjson.Value, data []byte) {
 			a.keepExtras(data, func(key string) bool { return key == "load_time_seconds" })
 		}
 	}
+	a.mayRecur(c)
 }
 
 // readLMStudioPhase reads the events before the first token.

@@ -21,9 +21,7 @@ func readOllama(a *answer, v *fastjson.Value, data []byte) {
 	a.readOllamaMessage(c, v.GetObject()) // /api/generate has its content in the line itself
 	a.readOllamaEnd(c, v.GetObject())
 	a.mayRecur(c)
-	if a.event.unknown {
-		a.keepExtras(data, func(key string) bool { return !ollamaKnows(key) })
-	}
+	a.keepUnknown(v.GetObject(), data, ollamaKnows)
 }
 
 // readOllamaEnd reads what a line says about the answer as a whole: its end, error and counts.
@@ -45,7 +43,6 @@ func (a *answer) readOllamaEnd(c *choice, obj *fastjson.Object) {
 		case "prompt_cache_hit_tokens": // TensorSharp
 			usage.cached = countOf(v)
 		}
-		a.event.unknown = a.event.unknown || present(v) && !ollamaKnows(string(key))
 	})
 	if usage.prompt.ok || usage.completion.ok {
 		a.takeUsage(usage, !done)

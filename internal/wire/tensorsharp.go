@@ -44,14 +44,12 @@ func readTensorSharp(a *answer, v *fastjson.Value, data []byte) {
 		case "done":
 			done = isTrue(v)
 		}
-		a.event.unknown = a.event.unknown || present(v) && !tensorSharpKnows(string(key))
 	})
+	a.mayRecur(c)
 	if done {
 		a.endTensorSharp(v)
 	}
-	if a.event.unknown {
-		a.keepExtras(data, func(key string) bool { return !tensorSharpKnows(key) })
-	}
+	a.keepUnknown(v.GetObject(), data, tensorSharpKnows)
 }
 
 // endTensorSharp reads the last event. An answer that was aborted ended early, whoever asked for it.
