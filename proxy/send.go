@@ -36,9 +36,7 @@ func (f *flight) send(head []byte) error {
 		n = min(len(rest), sendStep)
 		parts = net.Buffers{rest[:n]}
 	}
-	done := f.origin.NS()
-	f.tl.SendDone = exchange.MarkAt(done)
-	f.headAt = max(f.headAt, done) // a head that lookForRefusal read counts from here: marks are in order
+	f.tl.SendDone = exchange.MarkAt(f.origin.NS())
 	return nil
 }
 
