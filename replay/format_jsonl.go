@@ -85,7 +85,7 @@ type anyLine struct {
 	runLine
 	endLine
 	ID       string          `json:"id"`
-	TMS      *json.Number    `json:"t_ms"`
+	TMS      json.RawMessage `json:"t_ms"`
 	Session  string          `json:"session"`
 	Turn     int             `json:"turn"`
 	Key      string          `json:"key"`
@@ -191,10 +191,10 @@ func (r *jsonlReader) item(l *anyLine) (*Item, []byte, error) {
 	if field, value, why := requestProblem(l.Method, l.Path, l.Headers); why != "" {
 		return nil, nil, r.lines.bad(field, value, why)
 	}
-	if l.TMS != nil {
-		at, why := readMillis(*l.TMS)
+	if len(l.TMS) > 0 && string(l.TMS) != "null" {
+		at, why := readMillis(l.TMS)
 		if why != "" {
-			return nil, nil, r.lines.bad("t_ms", l.TMS.String(), why)
+			return nil, nil, r.lines.bad("t_ms", string(l.TMS), why)
 		}
 		it.At = at
 	}

@@ -13,10 +13,10 @@ import (
 
 // mooncakeLine is one request.
 type mooncakeLine struct {
-	Timestamp json.Number `json:"timestamp"`
-	Input     int64       `json:"input_length"`
-	Output    int64       `json:"output_length"`
-	Blocks    []uint64    `json:"hash_ids"`
+	Timestamp json.RawMessage `json:"timestamp"`
+	Input     int64           `json:"input_length"`
+	Output    int64           `json:"output_length"`
+	Blocks    []uint64        `json:"hash_ids"`
 }
 
 type mooncakeReader struct {
@@ -45,7 +45,7 @@ func (r *mooncakeReader) next() (*entry, error) {
 	if err := r.lengths("input_length", "output_length", m.Input, m.Output); err != nil {
 		return nil, err
 	}
-	at, err := r.instant("timestamp", m.Timestamp.String(), r.unit)
+	at, err := r.instant("timestamp", string(m.Timestamp), r.unit)
 	if err != nil {
 		return nil, err
 	}

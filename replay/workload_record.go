@@ -160,8 +160,8 @@ func (m millis) MarshalJSON() ([]byte, error) {
 }
 
 // readMillis reads a number of milliseconds from 0 on.
-func readMillis(n json.Number) (time.Duration, string) {
-	f, err := strconv.ParseFloat(n.String(), 64)
+func readMillis(n json.RawMessage) (time.Duration, string) {
+	f, err := strconv.ParseFloat(string(n), 64)
 	switch {
 	case err != nil:
 		return 0, "want a number of milliseconds"
