@@ -1,18 +1,17 @@
 package engines
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/strict"
 )
 
 //go:embed profiles/*.json
@@ -98,14 +97,9 @@ func (p Profile) names() []string {
 }
 
 func parseProfile(raw []byte) (Profile, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
 	var p Profile
-	if err := dec.Decode(&p); err != nil {
+	if err := strict.Decode(raw, &p, ""); err != nil {
 		return p, err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return p, fmt.Errorf("there is more than one JSON value")
 	}
 	return p, p.check()
 }

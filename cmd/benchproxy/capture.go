@@ -37,6 +37,7 @@ type captureSettings struct {
 	identify       bool   // read what answers behind the upstreams
 	device         string // what the user asked the engine to run on
 	weights        []modelFile
+	catalog        *engines.Catalog // nil: the profiles of this program
 	form           boardForm
 	drain          time.Duration
 	session        proxy.SessionOptions
@@ -133,10 +134,16 @@ func (c *capture) refuseLoops() error {
 }
 
 func (c *capture) openIdentifier() (err error) {
-	if c.catalog, err = engines.Builtin(); err == nil && c.s.identify {
+	c.catalog = c.s.catalog
+	if c.catalog == nil {
+		if c.catalog, err = engines.Builtin(); err != nil {
+			return err
+		}
+	}
+	if c.s.identify {
 		c.ident = newIdentifier(c.s, c.catalog)
 	}
-	return err
+	return nil
 }
 
 // openStore opens the store and the run; without a store a meter derives the same rows and keeps nothing.

@@ -85,6 +85,7 @@ type upstream struct {
 	name, url   string
 	label       string // engine as the user names it
 	dialect     string // of its answers, whatever the path
+	session     string // header that carries one value a conversation, "" for none
 	credentials func() []exchange.Header
 }
 
@@ -187,6 +188,9 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	s.session = proxy.SessionOptions{Identity: identity(c.String("engine-label")), Dialect: dialect,
 		MaxBody: int64(c.Int("max-body")) << 20, Budget: int64(c.Int("budget")) << 20}
 	s.identify, s.device = !c.Bool("no-identify"), c.String("device")
+	if s.catalog, err = p.catalog(c); err != nil {
+		return s, err
+	}
 	s.server.MaxRequest = c.Int("max-request") << 20
 	if s.server.Rewrite, err = usageRewrite(c); err != nil {
 		return s, err
@@ -271,15 +275,11 @@ func (p *program) added(c *cli.Context) (func() []exchange.Header, error) {
 	if key != "" {
 		hs = append(hs, exchange.Header{Name: "Authorization", Value: "Bearer " + key})
 	}
-	for _, h := range c.StringSlice("header") {
-		name, value, ok := strings.Cut(h, ":")
-		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		if !ok || name == "" || strings.ContainsAny(name+value, "\r\n") || strings.ContainsAny(name, " \t") {
-			return nil, usagef("--header %q is not \"NAME: VALUE\"", name)
-		}
-		hs = append(hs, exchange.Header{Name: name, Value: value})
+	asked, err := headerFlags(c)
+	if err != nil {
+		return nil, err
 	}
-	if hs == nil {
+	if hs = append(hs, asked...); hs == nil {
 		return nil, nil
 	}
 	return func() []exchange.Header { return hs }, nil

@@ -26,7 +26,7 @@ func (p *program) enginesCommand() *cli.Command {
 			{
 				Name:   "ls",
 				Usage:  "list the engines that are known, and what proves them",
-				Flags:  []cli.Flag{jsonFlag()},
+				Flags:  []cli.Flag{configFlag(), jsonFlag()},
 				Action: p.enginesList,
 			},
 			{
@@ -37,7 +37,7 @@ func (p *program) enginesCommand() *cli.Command {
 					"proof the engine is \"unknown\". URL may also be the name of a target of the config.\n\n" +
 					"   benchproxy engines identify http://127.0.0.1:8080",
 				Flags:  append(probeFlags(), configFlag()),
-				Action: p.enginesIdentify,
+				Action: p.interruptible(p.enginesIdentify),
 			},
 			{
 				Name:      "check",
@@ -46,7 +46,7 @@ func (p *program) enginesCommand() *cli.Command {
 				Description: "Without arguments it checks the targets of the config. It ends with 5 when one cannot be reached.\n\n" +
 					"   benchproxy engines check llama=http://127.0.0.1:8080 vllm=http://127.0.0.1:8000",
 				Flags:  append(probeFlags(), configFlag()),
-				Action: p.enginesCheck,
+				Action: p.interruptible(p.enginesCheck),
 			},
 			{
 				Name:      "weights",
@@ -55,7 +55,7 @@ func (p *program) enginesCommand() *cli.Command {
 				Description: "The digest is the sha256 of the file, as an engine or a model hub states it; of a split file it is that of the list\n" +
 					"of its shards' digests.",
 				Flags:  []cli.Flag{jsonFlag()},
-				Action: p.enginesWeights,
+				Action: p.interruptible(p.enginesWeights),
 			},
 		},
 	}
@@ -103,6 +103,7 @@ func probeFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "key-file", Usage: "`FILE` with the engine's key, sent to the URL's own origin only (or BENCHPROXY_UPSTREAM_KEY)"},
 		&cli.StringFlag{Name: "model", Usage: "`NAME` that requests will ask for (default: what the engine serves)"},
+		&cli.BoolFlag{Name: "pick", Usage: "where several models are listed and none is said to be loaded, ask which one is meant"},
 		&cli.StringFlag{Name: "device", Usage: "`DEVICE` you asked the engine to run on (gpu, cuda, metal, cpu ...), to note a fallback to the CPU"},
 		&cli.StringFlag{Name: "upstream-ca", Usage: "PEM `FILE` of certificates to trust for https"},
 		jsonFlag(),
@@ -113,7 +114,7 @@ func (p *program) enginesList(c *cli.Context) error {
 	if err := exactArgs(c); err != nil {
 		return err
 	}
-	catalog, err := engines.Builtin()
+	catalog, err := p.catalog(c)
 	if err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (p *program) enginesIdentify(c *cli.Context) error {
 			asked
 		}{1, a})
 	}
-	catalog, err := engines.Builtin()
+	catalog, err := p.catalog(c)
 	if err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func (p *program) ask(c *cli.Context, args []string) ([]asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := engines.Builtin()
+	catalog, err := p.catalog(c)
 	if err != nil {
 		return nil, err
 	}
@@ -297,12 +298,32 @@ func (p *program) ask(c *cli.Context, args []string) ([]asked, error) {
 	q := inquiry{catalog: catalog, upstreams: ups, out: make([]asked, len(ups)), reach: proxy.UpstreamOptions{TLS: tls},
 		options: engines.Options{Model: c.String("model"), Requested: c.String("device")}}
 	q.Run(c.Context)
-	for _, a := range q.out {
+	for i, a := range q.out {
 		if errors.Is(a.err, exchange.ErrUsage) || c.Context.Err() != nil {
 			return nil, errors.Join(a.err, c.Context.Err())
 		}
+		if a.Reachable && c.Bool("pick") {
+			if err := p.pickFor(c.Context, &q, i); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return q.out, nil
+}
+
+// pickFor settles which model of an engine is meant, and reads the engine again where the answer tells more than it did.
+func (p *program) pickFor(ctx context.Context, q *inquiry, i int) error {
+	a := q.out[i]
+	model, err := p.pickModel(ctx, &a.Deployment, q.options.Model)
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.Name, err)
+	}
+	if a.Model == nil {
+		one := *q
+		one.options.Model = model
+		q.out[i] = one.one(ctx, q.upstreams[i])
+	}
+	return q.out[i].err
 }
 
 // inquiry identifies several engines at the same time.

@@ -20,7 +20,7 @@ func (p *program) storeShowRun(c *cli.Context, run exchange.Run) error {
 	if c.Bool("json") {
 		return json.NewEncoder(p.Stdout).Encode(runRow{Schema: 1, Run: run})
 	}
-	catalog, err := engines.Builtin()
+	catalog, err := engines.Builtin() // a store needs no config
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,7 +14,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/strict"
 )
 
 // target is an engine that the config gives a name.
@@ -31,11 +32,12 @@ type target struct {
 
 // config is the file of --config: JSON, with // and /* */ comments.
 type config struct {
-	Targets map[string]target `json:"targets"`
+	Targets map[string]target          `json:"targets"`
+	Engines map[string]json.RawMessage `json:"engines"` // parts of profiles, laid over those of the same name
 }
 
 func configFlag() cli.Flag {
-	return &cli.StringFlag{Name: "config", Usage: "`FILE` that names targets (or BENCHPROXY_CONFIG)"}
+	return &cli.StringFlag{Name: "config", Usage: "`FILE` that names targets and adds to what is known of engines (or BENCHPROXY_CONFIG)"}
 }
 
 // readConfig reads the config of a command; without one it is empty.
@@ -49,13 +51,8 @@ func (p *program) readConfig(c *cli.Context) (config, error) {
 	if err != nil {
 		return cfg, usagef("read --config: %v", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(stripComments(raw)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&cfg); err != nil {
+	if err := strict.Decode(stripComments(raw), &cfg, ""); err != nil {
 		return cfg, usagef("read --config %s: %v", file, err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return cfg, usagef("read --config %s: there is something behind the object", file)
 	}
 	for name, t := range cfg.Targets {
 		if err := t.check(); err != nil {
@@ -63,6 +60,24 @@ func (p *program) readConfig(c *cli.Context) (config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// catalog is what is known of engines: the profiles of this program, with those of the config laid over them.
+func (p *program) catalog(c *cli.Context) (*engines.Catalog, error) {
+	cfg, err := p.readConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := engines.Builtin()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Engines)) {
+		if err := catalog.Override(name, cfg.Engines[name]); err != nil {
+			return nil, fmt.Errorf("read --config: %w", err)
+		}
+	}
+	return catalog, nil
 }
 
 func (t target) check() error {
@@ -75,6 +90,9 @@ func (t target) check() error {
 	if t.Dialect != "" && !slices.Contains(formats(), t.Dialect) {
 		return fmt.Errorf("there is no dialect %q; there is %s", t.Dialect, strings.Join(formats(), ", "))
 	}
+	if strings.ContainsAny(t.Session, " \t\r\n:") {
+		return fmt.Errorf("session_header %q cannot be sent", t.Session)
+	}
 	for name, value := range t.Headers {
 		if name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n") {
 			return fmt.Errorf("header %q cannot be sent", name)
@@ -85,7 +103,7 @@ func (t target) check() error {
 
 // upstream is the target as something to send to. Its key is read now, stays in memory, and goes to this upstream only.
 func (p *program) upstreamOf(name string, t target) (upstream, error) {
-	u := upstream{name: name, url: t.URL, label: t.Engine, dialect: t.Dialect}
+	u := upstream{name: name, url: t.URL, label: t.Engine, dialect: t.Dialect, session: t.Session}
 	var hs []exchange.Header
 	for _, h := range slices.Sorted(maps.Keys(t.Headers)) {
 		hs = append(hs, exchange.Header{Name: h, Value: t.Headers[h]})

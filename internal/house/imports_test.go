@@ -12,7 +12,7 @@ const module = "github.com/benchproxy/benchproxy/"
 // of one row do not know each other.
 var layers = [][]string{
 	{"internal/exchange", "internal/clock"},
-	{"internal/wire", "internal/canon", "internal/stat", "internal/redact"},
+	{"internal/wire", "internal/canon", "internal/stat", "internal/redact", "internal/strict"},
 	{"internal/measure", "engines", "internal/chart"},
 	{"gates", "proxy", "recorder", "engines/launch", "engines/weights", "internal/telemetry", "internal/compare", "internal/sim"},
 	{"replay", "internal/selftest", "internal/web", "internal/report"},

@@ -1,0 +1,9 @@
+// Package strict reads JSON that people write: it refuses what the program would pass over.
+//
+// Invariants:
+//
+//   - A key that the type does not have is an error which names the place and the keys that there are. Keys compare with
+//     case.
+//   - Exactly one JSON value is read.
+//   - A json.RawMessage, and a type that reads itself, is taken as it stands: whoever reads it checks it.
+package strict
