@@ -1,8 +1,6 @@
 package measure
 
 import (
-	"slices"
-
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/stat"
 )
@@ -45,21 +43,21 @@ func (s *stream) added() (us []float64, stall int64) {
 	for i := range reads {
 		stall = max(stall, reads[i].Write)
 	}
+	var ns []int64
 	if s.streamed {
-		us = make([]float64, 0, len(s.t.Events))
+		ns = make([]int64, 0, len(s.t.Events))
 		for i := range s.t.Events {
 			if r := s.t.Events[i].Read; r >= 0 && r < len(reads) && reads[r].Write > 0 {
-				us = append(us, float64(reads[r].Write)/nsPerUS)
+				ns = append(ns, reads[r].Write)
 			}
 		}
 	}
-	if len(us) == 0 {
+	if len(ns) == 0 {
 		for i := range reads {
 			if reads[i].Write > 0 {
-				us = append(us, float64(reads[i].Write)/nsPerUS)
+				ns = append(ns, reads[i].Write)
 			}
 		}
 	}
-	slices.Sort(us)
-	return us, stall
+	return sorted(ns, nsPerUS), stall
 }

@@ -58,8 +58,11 @@ func (s *stream) spans() (out []exchange.PhaseSpan) {
 	var place [len(phaseNames)]int // in out, plus one
 	for i := range s.t.Events {
 		phase := s.t.Events[i].Phase
+		if phase == wire.PhaseNone {
+			continue
+		}
 		ms, ok := s.eventMS(i)
-		if phase == wire.PhaseNone || !ok {
+		if !ok {
 			continue
 		}
 		if place[phase] == 0 {
