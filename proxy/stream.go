@@ -11,8 +11,12 @@ import (
 
 // stream is the hot path: it moves the response body from the engine to w, one write for each read, and stamps both.
 // It returns when the body has ended, properly or not. w may be nil, which keeps the body in the record only.
+//
+// The exchange is whole when the engine's body is, even if the last write fails; the error then still says that the
+// client's is not, and nothing may be sent to it any more.
 func (f *flight) stream(w io.Writer) (sent int64, err error) {
 	at := f.headAt // the bytes behind the head came with its last read
+	var werr error
 	for !f.frame.ended() {
 		if len(f.conn.unread()) == 0 {
 			if at, err = f.read(); err != nil {
@@ -24,7 +28,8 @@ func (f *flight) stream(w io.Writer) (sent int64, err error) {
 			f.tooLate()
 		}
 		f.rec.addBody(data)
-		n, werr := f.pass(w, data, at)
+		var n int
+		n, werr = f.pass(w, data, at)
 		sent += int64(n)
 		f.conn.use(used)
 		if werr != nil && !f.frame.ended() {
@@ -36,6 +41,9 @@ func (f *flight) stream(w io.Writer) (sent int64, err error) {
 	}
 	sent += int64(f.flush(w, true))
 	f.ended(at)
+	if werr != nil {
+		return sent, fmt.Errorf("write end of response body: %w", werr)
+	}
 	return sent, nil
 }
 
