@@ -125,7 +125,7 @@ func (p *program) storeCommand() *cli.Command {
 				Name: "stats", Usage: "say what uses the space",
 				Flags: []cli.Flag{storeFlag(), jsonFlag()}, Action: p.withReading(0, 0, p.storeStats),
 			},
-			p.pruneCommand(), p.pinCommand(),
+			p.exportCommand(), p.importCommand(), p.pruneCommand(), p.pinCommand(),
 		},
 	}
 }
