@@ -1,0 +1,60 @@
+package compare
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+func TestParseBoundRefuses(t *testing.T) {
+	for _, bad := range []string{"", "decode_tps", "decode_tps<", "decode_tps<x", "decode_tps==1", "decode_tps!=1", "<1", "speed<1", "decode_tps=fast",
+		"decode_tps=incomparable", "failed=worse", "decode_tps<1 and ttft_ms>1", "decode_tps<1.2.3", "DECODE_TPS<1", "decode_tps<-1"} {
+		if _, err := ParseBound(bad); !errors.Is(err, exchange.ErrUsage) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if _, err := ParseBound("speed<1"); !strings.Contains(err.Error(), "decode_tps") || !strings.Contains(err.Error(), "prefix_agreement") {
+		t.Errorf("the error does not name what there is: %v", err)
+	}
+}
+
+func TestBoundsAreJudged(t *testing.T) {
+	r := mustCompare(t, side("a", 12, 100, 50), replayOf(side("b", 12, 125, 40), "a"), Options{})
+	for text, violated := range map[string]bool{
+		"decode_tps<0.95": true, "decode_tps < 95%": true, "decode_tps<0.5": false, "decode_tps<=.95": true, "ttft_ms>1.1": true, "ttft_ms >= 110 %": true,
+		"ttft_ms>2": false, "decode_tps=worse": true, "decode_tps=better": false, "failed>0": false, "failed>=0": true, "identical<1": false,
+		"prefix_agreement<0.9": false, "difflib_ratio<=1": true, "unpaired>0": false,
+	} {
+		b, err := ParseBound(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.judge(r); got.Violated != violated || got.Value == nil || len(got.Reasons) > 0 {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
+func TestABoundWithoutANumberSaysWhy(t *testing.T) {
+	a, b := side("a", 12, 100, 50), side("b", 12, 125, 40)
+	b.Run.State = exchange.RunOpen
+	for text, why := range map[string]exchange.Reason{"decode_tps<0.95": ReasonIncomplete, "decode_tps=worse": ReasonIncomplete} {
+		bound, err := ParseBound(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := mustCompare(t, a, b, Options{Bounds: []Bound{bound}})
+		if got := r.Bounds[0]; got.Violated || got.Value != nil || len(got.Reasons) != 1 || got.Reasons[0] != why {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+	bound, err := ParseBound("identical<1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := bound.judge(mustCompare(t, a, replayOf(side("b", 3, 100, 50), "z"), Options{})); got.Value != nil || got.Reasons[0] != ReasonNoPairs {
+		t.Errorf("nothing in common: %+v", got)
+	}
+}
