@@ -24,7 +24,7 @@ func (p *program) recordCommand() *cli.Command {
 			"   benchproxy record --upstream http://127.0.0.1:8080\n" +
 			"   benchproxy record --upstream http://127.0.0.1:8080 --run agent -- python agent.py\n" +
 			"   benchproxy record --upstream a=http://127.0.0.1:8080 --upstream b=http://127.0.0.1:8081",
-		Flags: append(proxyFlags(),
+		Flags: append(append(proxyFlags(), draftingFlags()...),
 			storeFlag(),
 			&cli.StringFlag{Name: "run", Usage: "`NAME` of the run"},
 			&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` to keep with the run; repeatable"},
@@ -67,6 +67,9 @@ func (p *program) recordSettings(c *cli.Context) (captureSettings, error) {
 		return s, err
 	}
 	if s.weights, err = modelFiles(c.StringSlice("weights"), s.upstreams); err != nil {
+		return s, err
+	}
+	if s.run.Drafting, err = drafting(c); err != nil {
 		return s, err
 	}
 	s.run.Identity = s.session.Identity

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,23 +14,49 @@ import (
 
 	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
 )
 
 // storeShowRun shows a run: what it is, and what was read of the engines behind it.
-func (p *program) storeShowRun(c *cli.Context, run exchange.Run) error {
+func (p *program) storeShowRun(c *cli.Context, r reading, run exchange.Run) error {
+	var sum measure.Run
+	if run.Drafting != nil {
+		var err error
+		if sum, err = totalOf(c.Context, r, run.ID); err != nil {
+			return err
+		}
+	}
 	if c.Bool("json") {
-		return json.NewEncoder(p.Stdout).Encode(runRow{Schema: 1, Run: run})
+		row := runRow{Schema: 1, Run: run}
+		if d := run.Drafting; d != nil && d.BaselineTPS != nil {
+			f := sum.DraftSpeedup(*d.BaselineTPS)
+			row.DraftSpeedup = &f
+		}
+		return json.NewEncoder(p.Stdout).Encode(row)
 	}
 	catalog, err := engines.Builtin() // a store needs no config
 	if err != nil {
 		return err
 	}
 	printRun(p.Stdout, run)
+	printRows(p.Stdout, []namedValue{{"drafts", draftingText(run.Drafting, sum)}})
 	for _, d := range run.Deployments {
 		fmt.Fprintln(p.Stdout)
 		printDeployment(p.Stdout, catalog, d)
 	}
 	return nil
+}
+
+// totalOf is what the exchanges of a run come to.
+func totalOf(ctx context.Context, r reading, run exchange.ID) (measure.Run, error) {
+	total := measure.Totals{Limit: sampleLimit}
+	for row, err := range rowsOf(ctx, r, run) {
+		if err != nil {
+			return measure.Run{}, err
+		}
+		total.Add(&row)
+	}
+	return total.Run(), nil
 }
 
 func printRun(w io.Writer, run exchange.Run) {

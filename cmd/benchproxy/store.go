@@ -163,6 +163,7 @@ func rowsOf(ctx context.Context, r reading, run exchange.ID) iter.Seq2[exchange.
 type runRow struct {
 	Schema int `json:"schema"`
 	exchange.Run
+	DraftSpeedup *exchange.Figure `json:"draft_speedup,omitempty"` // of a run with a stated rate without drafts
 }
 
 func (p *program) storeLs(c *cli.Context, r reading) error {
@@ -314,7 +315,7 @@ func (p *program) storeShow(c *cli.Context, r reading) error {
 	}
 	if part == "" {
 		if run, err := r.Run(c.Args().First()); err == nil {
-			return p.storeShowRun(c, run)
+			return p.storeShowRun(c, r, run)
 		}
 	}
 	id, err := resolve(r, c.Args().First())

@@ -28,20 +28,23 @@ func printSummary(w io.Writer, run *exchange.Run, sum measure.Run) {
 		return
 	}
 	fmt.Fprintf(w, "outcomes  %s\n", outcomesText(sum.Outcomes))
+	if run != nil && run.Drafting != nil {
+		fmt.Fprintf(w, "drafts    %s\n", draftingText(run.Drafting, sum))
+	}
 	if run != nil && run.Instrument != nil {
 		fmt.Fprintln(w, instrumentText(run.Instrument))
 	}
 	fmt.Fprintln(w)
 	if slices.ContainsFunc(sum.Metrics, func(m measure.RunMetric) bool { return m.Summary.N > 0 }) {
-		printRunMetrics(w, sum)
+		printRunMetrics(w, sum, summaryMetrics)
 	}
 }
 
 // printRunMetrics is the table of a run's figures: one line a metric, with the spread beside the median.
-func printRunMetrics(w io.Writer, sum measure.Run) {
+func printRunMetrics(w io.Writer, sum measure.Run, names []string) {
 	t := table{cols: []column{{head: "METRIC"}, {head: "n", right: true}, {head: "MEDIAN", right: true}, {head: "MIN", right: true},
 		{head: "MAX", right: true}, {head: "UNIT"}, {head: "LEFT OUT"}}}
-	for _, name := range summaryMetrics {
+	for _, name := range names {
 		m := sum.Metric(name)
 		t.add(name, strconv.Itoa(m.Summary.N), value(m.Summary.Median, m.Basis), value(m.Summary.Min, m.Basis), value(m.Summary.Max, m.Basis),
 			m.Unit, excludedText(m.Excluded))

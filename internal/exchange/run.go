@@ -32,6 +32,13 @@ type Run struct {
 	// Instrument is the newest selftest of this machine when the run began; null when there was none.
 	Instrument *Instrument `json:"instrument"`
 	Replay     *Replay     `json:"replay,omitempty"` // of a run that sent a plan
+	Drafting   *Drafting   `json:"drafting,omitempty"`
+}
+
+// Drafting is what the user states of speculative decoding in a run, since no engine tells it.
+type Drafting struct {
+	Method      string   `json:"method,omitempty"`
+	BaselineTPS *float64 `json:"baseline_tps"` // decode rate of the same requests without drafts, tok/s; null when not stated
 }
 
 // RunCounts say what became of the exchanges of a run.

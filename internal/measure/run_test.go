@@ -147,3 +147,15 @@ func TestRunSummaryReadsRowsOfAnOlderVersion(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestDraftSpeedupIsOfTheMedianRate(t *testing.T) {
+	row := filled().row()
+	rate := row.Metrics[DecodeTPS]
+	sum := RunSummary([]exchange.Summary{row})
+	if f := sum.DraftSpeedup(rate.Value / 2); f.Value != 2 || f.Basis != rate.Basis {
+		t.Errorf("speedup %+v, want 2 by %s", f, rate.Basis)
+	}
+	if f := RunSummary(nil).DraftSpeedup(50); f.Present() || f.Reason == "" {
+		t.Errorf("speedup %+v of nothing", f)
+	}
+}
