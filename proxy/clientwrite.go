@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strconv"
 	"sync"
@@ -62,6 +63,7 @@ type chunkWriter struct {
 	f *flight
 	// trailers are to follow, which the library writes with the end of the body
 	trailers bool
+	err      error // of a write that failed: what is sent behind it would stand in its place
 }
 
 // Write sends p as one chunk and returns how much of p was sent.
@@ -79,14 +81,19 @@ func (w *chunkWriter) Write(p []byte) (int, error) {
 	*buf = out
 	wireBuffers.Put(buf)
 	if err != nil {
+		w.err = err
 		return 0, err
 	}
 	w.c.ended = last
 	return len(p), nil
 }
 
-// end writes the end of the body, unless it went out with the last chunk or trailers are to come with it.
+// end writes the end of the body, unless it went out with the last chunk or trailers are to come with it. A body with a
+// hole has no end.
 func (w *chunkWriter) end() error {
+	if w.err != nil {
+		return fmt.Errorf("write end of response body: %w", w.err)
+	}
 	if w.c.ended || w.trailers {
 		return nil
 	}

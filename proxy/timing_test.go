@@ -349,33 +349,52 @@ func TestSlowClientWriteDeadline(t *testing.T) {
 	})
 }
 
+// hoarder is a filter that gives everything out at the end.
+type hoarder struct{ all []byte }
+
+func (h *hoarder) Feed(b []byte) []byte           { h.all = append(h.all, b...); return nil }
+func (h *hoarder) End(bool) []byte                { return h.all }
+func (h *hoarder) Notes() []exchange.Intervention { return nil }
+
 // TestClientStallsAtTheEnd holds that a client that takes nothing in the middle of the last write gets no more when it
 // reads again: what was lost would be made up by bytes that are not of the body.
 func TestClientStallsAtTheEnd(t *testing.T) {
-	script := func(p *peer, a asked) bool {
-		p.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-		time.Sleep(time.Millisecond)
-		p.send("b\r\nhello world\r\n0\r\n\r\n")
-		return true
+	filtered := func(*Call, exchange.Identity) Rewrite {
+		return Rewrite{Body: []byte("{}"), Answer: func() Filter { return &hoarder{} }}
 	}
-	inBubble(t, UpstreamOptions{}, script, func(t *testing.T, s *Session, u *Upstream) {
-		srv, _ := NewServer(ServerOptions{Session: s, Upstream: u, WriteTimeout: time.Second})
-		front := newMemory()
-		go func() { _ = srv.Serve(front) }()
-		conn, _ := front.Dial(t.Context())
-		c := &raw{conn, bufio.NewReader(conn), t}
-		c.post("{}")
-		c.head()
-		var got [5]byte
-		_, _ = io.ReadFull(conn, got[:])
-		time.Sleep(2 * time.Second)
-		_ = conn.SetReadDeadline(clock.Now().Add(time.Minute))
-		rest, err := io.ReadAll(conn)
-		if string(got[:]) != "b\r\nhe" || len(rest) > 0 || err != nil {
-			t.Errorf("client got %q, then %q, %v; want the connection's end after the first part", got, rest, err)
+	for _, tc := range []struct {
+		head, body string
+		rewrite    func(*Call, exchange.Identity) Rewrite
+	}{
+		{chunkedHead, "b\r\nhello world\r\n0\r\n\r\n", nil},
+		{chunkedHead, "b\r\nhello world\r\n0\r\n\r\n", filtered},
+		{"X-A: ends by close", "hello world", filtered},
+	} {
+		script := func(p *peer, a asked) bool {
+			p.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n%s\r\n\r\n", tc.head)
+			time.Sleep(time.Millisecond)
+			p.send("%s", tc.body)
+			return tc.head == chunkedHead
 		}
-		c.Close()
-		_ = srv.Close()
-		time.Sleep(time.Minute)
-	})
+		inBubble(t, UpstreamOptions{}, script, func(t *testing.T, s *Session, u *Upstream) {
+			srv, _ := NewServer(ServerOptions{Session: s, Upstream: u, WriteTimeout: time.Second, Rewrite: tc.rewrite})
+			front := newMemory()
+			go func() { _ = srv.Serve(front) }()
+			conn, _ := front.Dial(t.Context())
+			c := &raw{conn, bufio.NewReader(conn), t}
+			c.post("{}")
+			c.head()
+			var got [5]byte
+			_, _ = io.ReadFull(conn, got[:])
+			time.Sleep(2 * time.Second)
+			_ = conn.SetReadDeadline(clock.Now().Add(time.Minute))
+			rest, err := io.ReadAll(conn)
+			if string(got[:]) != "b\r\nhe" || len(rest) > 0 || err != nil {
+				t.Errorf("client got %q, then %q, %v; want the connection's end after the first part", got, rest, err)
+			}
+			c.Close()
+			_ = srv.Close()
+			time.Sleep(time.Minute)
+		})
+	}
 }
