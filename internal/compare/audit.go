@@ -135,13 +135,26 @@ func (c *comparison) auditMachine() {
 // deploymentsOf are what answered a side, in the order in which they were read.
 func (c *comparison) deploymentsOf(side int) []exchange.Deployment {
 	used := c.upstreams(side)
+	several := c.models(side) > 1
 	var out []exchange.Deployment
 	for _, d := range c.runs[side].Run.Deployments {
-		if slices.Contains(used, d.Upstream) {
+		asked := several && d.Why == exchange.ReadAtAnswer // another model answered because another one was asked for
+		if slices.Contains(used, d.Upstream) && !asked {
 			out = append(out, d)
 		}
 	}
 	return out
+}
+
+// models is the number of models that the requests of a side asked for.
+func (c *comparison) models(side int) int {
+	seen := map[string]bool{}
+	for i := range c.runs[side].Entries {
+		if e := &c.runs[side].Entries[i]; e.measured() {
+			seen[e.Row.Model] = true
+		}
+	}
+	return len(seen)
 }
 
 func (c *comparison) upstreams(side int) []string {

@@ -101,6 +101,11 @@ func TestWhatIsToldButForbidsNothing(t *testing.T) {
 		{"other stamps", "stamp clock", Differs, func(_, b *Side) { b.Entries[0].clock = exchange.ClockRead }},
 		{"other version", "harness", Differs, func(_, b *Side) { b.Run.Harness = "newer" }},
 		{"other seed", "request bodies", Differs, func(_, b *Side) { b.Entries[0].Request["seed"], b.Entries[0].Row.SentKey = "7", "h1:7" }},
+		{"several models, as asked for", "engine unchanged", Same, func(a, _ *Side) {
+			a.Entries[1].Row.Model = "second"
+			deployed(a, func(*exchange.Deployment) {})
+			deployed(a, func(d *exchange.Deployment) { d.Why, d.Fingerprint.Known["slots"] = exchange.ReadAtAnswer, "8" })
+		}},
 		{"interleaved", "interleaved", Same, func(a, b *Side) {
 			a.Run.Replay, b.Run.Replay = &exchange.Replay{Group: "g"}, &exchange.Replay{Group: "g"}
 		}},

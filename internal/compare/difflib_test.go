@@ -32,7 +32,7 @@ func TestDifflibRatioIsPythons(t *testing.T) {
 		t.Fatalf("only %d vectors", len(vectors))
 	}
 	for _, v := range vectors {
-		got := textRatio(Answer{Text: v.A}, Answer{Text: v.B})
+		got, _ := textRatio(Answer{Text: v.A}, Answer{Text: v.B}, ratioBudget)
 		switch {
 		case v.Ratio == nil && got != nil:
 			t.Errorf("%s: %v, want none", v.Name, *got)
@@ -57,10 +57,13 @@ func TestRatioOfNothing(t *testing.T) {
 	if Ratio("", "") != 1 || Ratio("", "x") != 0 || Ratio("x", "") != 0 {
 		t.Error("empty texts")
 	}
-	if textRatio(Answer{Text: strings.Repeat("x", longText+1)}, Answer{Text: "x"}) != nil {
+	if r, cost := textRatio(Answer{Text: strings.Repeat("x", longText+1)}, Answer{Text: "x"}, ratioBudget); r != nil || cost != 0 {
 		t.Error("a text beyond the limit has a ratio")
 	}
-	if r := textRatio(Answer{Reasoning: "only thought"}, Answer{Text: "only thought"}); r == nil || *r != 1 {
+	if r, cost := textRatio(Answer{Text: "four"}, Answer{Text: "five"}, 15); r != nil || cost != 0 {
+		t.Error("a ratio beyond the budget was made")
+	}
+	if r, cost := textRatio(Answer{Reasoning: "only thought"}, Answer{Text: "only thought"}, ratioBudget); r == nil || *r != 1 || cost != 144 {
 		t.Error("reasoning does not stand in for a text that is missing")
 	}
 }

@@ -13,10 +13,10 @@ import (
 
 // Bounds of the work on texts.
 const (
-	longText   = 40_000 // characters from which difflib_ratio is not made: its time grows with the square
-	mostRatios = 2_000  // pairs of different answers for which it is made
-	before     = 40     // characters of context before a divergence
-	after      = 60     // and behind it
+	longText    = 20_000         // characters from which difflib_ratio is not made: its time grows with the square
+	ratioBudget = 10_000_000_000 // product of both lengths, over all pairs: some 20 s
+	before      = 40             // characters of context before a divergence
+	after       = 60             // and behind it
 )
 
 // Agreement is how far the answers of two runs are the same.
@@ -25,6 +25,7 @@ type Agreement struct {
 	Prefix      Measure                 `json:"prefix_agreement"` // common start / longer answer, over all channels, in characters
 	Difflib     Measure                 `json:"difflib_ratio"`    // Python's SequenceMatcher ratio of the white-space-joined texts, autojunk on
 	Grades      map[string]int          `json:"difflib_grades"`   // high agreement, moderate, low, diverged -> pairs
+	Skipped     int                     `json:"difflib_skipped"`  // pairs that differ and have no difflib_ratio: no text, too long, or too many
 	Cut         int                     `json:"cut"`              // pairs where one answer is the start of the other and was cut at its output limit: no divergence
 	Unstable    [2]int                  `json:"unstable"`         // pairs whose own takes differ from each other, in the reference and in the candidate
 	NotCompared map[exchange.Reason]int `json:"not_compared,omitempty"`
@@ -81,7 +82,7 @@ func grade(ratio float64) string {
 func (c *comparison) agreement(ctx context.Context, texts Texts) (*Agreement, error) {
 	a := &Agreement{Grades: map[string]int{}, NotCompared: map[exchange.Reason]int{}, Divergences: []Divergence{}}
 	var prefixes, ratios []float64
-	identical, compared := 0, 0
+	identical, compared, spent := 0, 0, int64(0)
 	for i := range c.pairing.pairs {
 		p := &c.pairing.pairs[i]
 		a.countUnstable(p)
@@ -89,6 +90,9 @@ func (c *comparison) agreement(ctx context.Context, texts Texts) (*Agreement, er
 		if !ref.complete() || !cand.complete() {
 			a.NotCompared[ReasonFailed]++
 			continue
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		compared++
 		if same(p) {
@@ -103,13 +107,14 @@ func (c *comparison) agreement(ctx context.Context, texts Texts) (*Agreement, er
 		}
 		d, diverges := diverge(one[0], one[1])
 		prefixes = append(prefixes, d.Prefix)
-		if a.Diverged < mostRatios {
-			d.Difflib = textRatio(one[1], one[0])
-		}
-		if d.Difflib != nil {
+		var cost int64
+		if d.Difflib, cost = textRatio(one[1], one[0], ratioBudget-spent); d.Difflib != nil {
 			ratios = append(ratios, *d.Difflib)
 			a.Grades[grade(*d.Difflib)]++
+		} else {
+			a.Skipped++
 		}
+		spent += cost
 		if !diverges {
 			a.Cut++
 			continue
@@ -161,20 +166,26 @@ func loadBoth(ctx context.Context, texts Texts, reference, candidate exchange.ID
 	return out, nil
 }
 
-// textRatio is the difflib ratio of what was answered, the reasoning where there is no text; nil where a side has neither
-// or is too long.
-func textRatio(test, reference Answer) *float64 {
+// textRatio is the difflib ratio of what was answered, the reasoning where there is no text; nil where a side has neither,
+// is too long, or both together cost more than budget. cost is what it took of it.
+func textRatio(test, reference Answer, budget int64) (ratio *float64, cost int64) {
 	var texts [2]string
+	cost = 1
 	for i, a := range []Answer{test, reference} {
 		if texts[i] = joinSpace(a.Text); texts[i] == "" {
 			texts[i] = joinSpace(a.Reasoning)
 		}
-		if n := utf8.RuneCountInString(texts[i]); n == 0 || n > longText {
-			return nil
+		n := utf8.RuneCountInString(texts[i])
+		if n == 0 || n > longText {
+			return nil, 0
 		}
+		cost *= int64(n)
+	}
+	if cost > budget {
+		return nil, 0
 	}
 	r := Ratio(texts[0], texts[1])
-	return &r
+	return &r, cost
 }
 
 // channel is one kind of generated content of both answers.

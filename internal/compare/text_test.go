@@ -87,6 +87,11 @@ func TestAgreementOverPairs(t *testing.T) {
 	if got.Diverged != 2 || got.Divergences[0].Candidate != "b5" || got.Divergences[1].Candidate != "b3" || *got.Prefix.Min != 0 || got.Prefix.Interval == nil {
 		t.Errorf("%+v", got.Divergences)
 	}
+	ended, stop := context.WithCancel(context.Background())
+	stop()
+	if _, err := Compare(ended, a, b, Options{}, load); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v", err)
+	}
 	broken := errors.New("store gone")
 	if _, err := Compare(context.Background(), a, b, Options{}, func(context.Context, exchange.ID) (Answer, error) { return Answer{}, broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
