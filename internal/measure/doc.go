@@ -2,8 +2,9 @@
 // outcome, the figures and the flags. Reports, gates and pages take their numbers from here and compute none.
 //
 // Start at Analyze. Every metric is one line of the table in definitions.go and one group of them one file: latency,
-// phases (what comes before the first token), tokens, rates, gaps, peak, engine, drafts, cost. outcome.go says what an exchange came to, burst.go when a stream is
-// called buffered. The definitions of other tools stand apart, each set in a file of its own, and never share a name with ours.
+// phases (what comes before the first token), tokens, rates, gaps, peak, engine, drafts, cost. outcome.go says what an
+// exchange came to, burst.go when a stream is called buffered, flags.go what its remarks mean. The definitions of other
+// tools stand apart, each set in a file of its own, and never share a name with ours.
 //
 // Invariants:
 //

@@ -4,8 +4,9 @@
 // The path of a byte: Parser.Feed (parser.go) hands it to the Framer (frame.go), whose splitter (sse.go, lines.go,
 // values.go) finds the end of an event; Parser.takeFrame gives the event's JSON to the dialect of the path (dialects.go:
 // each in a file of its own), which adds what it says to the answer (answer.go, tools.go, usage.go, failure.go,
-// extras.go), or, where the event is like the one before, adds what is new in it (alike.go); Snapshot and Finish make a Transcript of the answer (transcript.go, finish.go, timings.go). A body under a
-// content coding is decoded in between (coding.go).
+// extras.go), or, where the event is like the one before, adds what is new in it (alike.go); Snapshot and Finish make a
+// Transcript of the answer (transcript.go, finish.go, timings.go). A body under a content coding is decoded in between
+// (coding.go).
 //
 // Beside it, and on demand only, AddUsage (addusage.go) asks for the usage of a stream, and UsageFilter (usagefilter.go,
 // usagejudge.go) takes the event that reports it out of the bytes again. They change no byte that they do not name.
