@@ -1,5 +1,5 @@
 # Short names for what people do here. `make ci` is what the project's CI runs.
-.PHONY: build demo test test-clients lint bench bench-peers ci release clean
+.PHONY: build demo test test-clients lint bench bench-peers bench-stamps ci release clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/benchproxy ./cmd/benchproxy
@@ -22,6 +22,9 @@ bench:
 
 bench-peers:
 	./scripts/bench-peers.sh -markdown bench/RESULTS.md
+
+bench-stamps:
+	./scripts/bench-stamps.sh
 
 ci:
 	.ci/run

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,8 +13,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/wire"
+	"github.com/benchproxy/benchproxy/recorder"
 )
 
 // TestReadmeSession runs the commands of the README's console blocks, in order and over one store, and compares what they
@@ -22,14 +25,20 @@ import (
 func TestReadmeSession(t *testing.T) {
 	store := t.TempDir()
 	ran := 0
+	files := readmeFiles(t, engineAddress)
 	for _, step := range session(t) {
 		var out, errOut bytes.Buffer
-		code := run(context.Background(), env{
-			Args: strings.Fields(step.command)[1:], Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
+		e := env{
+			Args: strings.Fields(files.Replace(step.command))[1:], Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
 			Getenv:  func(name string) string { return map[string]string{"BENCHPROXY_STORE": store}[name] },
 			Environ: func() []string { return nil }, TTY: func(io.Writer) (int, bool) { return 0, false },
-		})
-		if code != 0 {
+		}
+		if strings.HasSuffix(step.command, " &") {
+			e.Args = e.Args[:len(e.Args)-1]
+			files = readmeFiles(t, background(t, e))
+			continue
+		}
+		if code := run(context.Background(), e); code != 0 {
 			t.Fatalf("%s: exit code %d\n%s", step.command, code, errOut.String())
 		}
 		if line, ok := follows(step.shown, out.String()); !ok {
@@ -40,6 +49,45 @@ func TestReadmeSession(t *testing.T) {
 	if ran == 0 {
 		t.Fatal("the README has no console block with a command")
 	}
+}
+
+// engineAddress is where the README's engine listens; the test's listens where there is room.
+const engineAddress = "127.0.0.1:8092"
+
+// background runs a command that serves until the test ends, and gives the address it serves at.
+func background(t *testing.T, e env) string {
+	t.Helper()
+	signals, ended := make(chan os.Signal, 1), make(chan int, 1)
+	var said watchedBuffer
+	e.Signals, e.Stderr = signals, &said
+	go func() { ended <- run(context.Background(), e) }()
+	t.Cleanup(func() {
+		signals <- os.Interrupt
+		if code := <-ended; code != 0 {
+			t.Errorf("%q ended with code %d: %s", e.Args, code, said.String())
+		}
+	})
+	if !said.await(patience, func(text string) bool { return addresses.MatchString(text) }) {
+		t.Fatalf("%q does not serve: %s", e.Args, said.String())
+	}
+	return strings.TrimPrefix(addresses.FindString(said.String()), "http://")
+}
+
+// readmeFiles writes the file that the README shows, and puts into its commands the paths of the files it names and the
+// address at which its engine serves.
+func readmeFiles(t *testing.T, engine string) *strings.Replacer {
+	t.Helper()
+	_, shown, ok := strings.Cut(readme(t), "```jsonc\n// benchproxy.json\n")
+	if !ok {
+		t.Fatal("the README shows no config")
+	}
+	shown, _, _ = strings.Cut(shown, "```")
+	file := filepath.Join(t.TempDir(), "benchproxy.json")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(shown, engineAddress, engine)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("benchproxy.json", file, "tiny.gguf", filepath.Join("testdata", "files", "tiny.gguf"), engineAddress, engine,
+		"benchproxy sim ", "benchproxy sim --listen 127.0.0.1:0 ")
 }
 
 type readmeStep struct {
@@ -139,6 +187,11 @@ func TestReadmeListsFlagsAndDialects(t *testing.T) {
 	for _, f := range flags {
 		if row := "| `" + f.Name + "` | " + f.Text + " |"; !strings.Contains(text, row) {
 			t.Errorf("README lacks the row\n%s", row)
+		}
+	}
+	for _, name := range []string{engines.FlagModelChanged, engines.FlagModelDiffers, recorder.FlagRawKey, recorder.FlagDeriveFailed} {
+		if !strings.Contains(text, "| `"+name+"` | ") {
+			t.Errorf("README lacks the flag %s", name)
 		}
 	}
 	for _, d := range dialects {

@@ -52,6 +52,7 @@ func TestTargetsAreChecked(t *testing.T) {
 		"two keys":           {URL: "http://h", KeyEnv: "A", KeyFile: "b"},
 		"an unknown dialect": {URL: "http://h", Dialect: "latin"},
 		"a split header":     {URL: "http://h", Headers: map[string]string{"A": "b\r\nC: d"}},
+		"a session header":   {URL: "http://h", Session: "A: b"},
 		"a header's colon":   {URL: "http://h", Headers: map[string]string{"A:": "b"}},
 	} {
 		if c.check() == nil {
@@ -66,7 +67,8 @@ func TestTargetsAreChecked(t *testing.T) {
 
 func TestATargetsKeyAndHeadersAreItsCredentials(t *testing.T) {
 	p := &program{env: env{Getenv: func(name string) string { return map[string]string{"K": "secret"}[name] }}}
-	u, err := p.upstreamOf("a", target{URL: "http://h", Engine: "vllm", Headers: map[string]string{"X-B": "2", "X-A": "1"}, KeyEnv: "K"})
+	u, err := p.upstreamOf("a", target{URL: "http://h", Engine: "vllm", Headers: map[string]string{"X-B": "2", "X-A": "1"}, KeyEnv: "K",
+		Session: "X-Session"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +80,9 @@ func TestATargetsKeyAndHeadersAreItsCredentials(t *testing.T) {
 		t.Errorf("credentials %q", s)
 	}
 	u.inherit(nil, "")
+	if u.session != "X-Session" {
+		t.Errorf("session header %q", u.session)
+	}
 	if u.label != "vllm" || u.credentials == nil {
 		t.Errorf("a target lost what it says: %+v", u)
 	}
