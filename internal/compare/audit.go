@@ -3,12 +3,14 @@ package compare
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/internal/stat"
 )
 
 // Answers to a question of the audit.
@@ -308,18 +310,42 @@ func (c *comparison) auditCircumstances() {
 	} else {
 		c.concern("cache state", n, ReasonCache, "")
 	}
+	all := c.count(func(_, _ *Entry) bool { return true })
 	c.concern("model loaded", c.count(func(a, b *Entry) bool { return loads(a) != loads(b) }), ReasonLoad, "")
 	c.concern("answer lengths", c.count(otherLength), ReasonLength, "")
 	c.concern("decode source", c.count(func(a, b *Entry) bool { return a.decodeSource() != b.decodeSource() }), ReasonSource, "")
-	tokens := c.count(func(a, b *Entry) bool {
-		x, y := a.Row.Metrics[measure.PromptTokens], b.Row.Metrics[measure.PromptTokens]
-		return x.Present() && y.Present() && x.Value != y.Value
-	})
-	c.ask("prompt tokens", tokens > 0, "", fmt.Sprintf("%d pairs differ", tokens))
+	c.auditPrompts(all)
 	finish := c.count(func(a, b *Entry) bool { return finishOf(a) != finishOf(b) })
-	c.ask("finish reasons", finish > 0, "", fmt.Sprintf("%d pairs differ", finish))
+	c.ask("finish reasons", finish > 0, "", fmt.Sprintf("%d of %d pairs differ", finish, all))
 	c.ask("stamp clock", c.clock(0) != c.clock(1), "", c.each(c.clock))
 	c.auditConcurrency()
+}
+
+// promptShare is from where another number of prompt tokens is worth a word beside the figures that depend on it.
+const promptShare = 0.05
+
+// auditPrompts asks whether both sides count the same prompt tokens. Tokenizers differ, so that this forbids nothing.
+func (c *comparison) auditPrompts(all int) {
+	var things []stat.Matched
+	differ := c.count(func(a, b *Entry) bool {
+		x, y := a.Row.Metrics[measure.PromptTokens], b.Row.Metrics[measure.PromptTokens]
+		if !x.Present() || !y.Present() || x.Value == y.Value {
+			return false
+		}
+		if math.Abs(x.Value-y.Value) > promptShare*max(x.Value, y.Value) {
+			things = append(things, stat.Matched{Reference: []float64{x.Value}, Candidate: []float64{y.Value}})
+		}
+		return true
+	})
+	c.otherPrompts = len(things) > 0 && 2*len(things) >= all
+	detail := ""
+	if differ > 0 {
+		detail = fmt.Sprintf("%d pairs differ", differ)
+	}
+	if len(things) > 0 {
+		detail += fmt.Sprintf(", %d by more than 5 %%: candidate / reference is %.3g in their middle", len(things), stat.Compare(things).Ratio)
+	}
+	c.ask("prompt tokens", differ > 0, "", detail)
 }
 
 func finishOf(e *Entry) string {

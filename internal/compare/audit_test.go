@@ -125,6 +125,23 @@ func TestWhatIsToldButForbidsNothing(t *testing.T) {
 	}
 }
 
+func TestOtherPromptTokensStandBesideTheVerdict(t *testing.T) {
+	a, b := side("a", 8, 100, 50), side("b", 8, 125, 40)
+	for i := range b.Entries {
+		b.Entries[i].figure(measure.PromptTokens, 60)
+	}
+	r := mustCompare(t, a, b, Options{})
+	if m := of(t, r, measure.TTFTMS); m.Verdict != Worse || !slices.Equal(m.Reasons, []exchange.Reason{ReasonPrompts}) {
+		t.Errorf("%+v", m)
+	}
+	if m := of(t, r, measure.DecodeTPS); m.Verdict != Worse || m.Reasons != nil {
+		t.Errorf("%+v", m)
+	}
+	if k := checkNamed(t, r, "prompt tokens"); k.Detail != "8 pairs differ, 8 by more than 5 %: candidate / reference is 1.2 in their middle" {
+		t.Errorf("%+v", k)
+	}
+}
+
 func TestDeploymentFieldsAreListed(t *testing.T) {
 	a, b := side("a", 2, 100, 50), side("b", 2, 100, 50)
 	deployed(a, func(*exchange.Deployment) {})

@@ -47,6 +47,10 @@ const (
 	ReasonInstrument exchange.Reason = "within_instrument_noise" // smaller than what the measuring machine can tell
 )
 
+// ReasonPrompts stands beside a verdict that holds: in half of the pairs or more the two sides count the prompt in numbers
+// of tokens that differ by more than 5 %. The tokenizers or the prompts are not the same.
+const ReasonPrompts exchange.Reason = "other_prompt_tokens"
+
 // acceptable are the reasons a caller may lift.
 var acceptable = []exchange.Reason{
 	ReasonIncomplete, ReasonSchedule, ReasonWeights, ReasonFallback, ReasonChanged, ReasonUpstreams, ReasonConcurrency, ReasonDriver,

@@ -100,6 +100,8 @@ type comparison struct {
 	fields      []RequestField
 	deployments Deployments
 	refused     []exchange.Reason
+	// otherPrompts says that both sides count prompts in tokens that are not the same.
+	otherPrompts bool
 }
 
 // Compare sets candidate against reference. texts loads the answers that differ. The error is that of texts, or wraps

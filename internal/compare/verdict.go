@@ -22,7 +22,7 @@ const (
 )
 
 // Metric is one metric of the comparison. Reference, candidate, ratio, interval and P are null when the verdict is
-// incomparable, interval and P also when there are too few takes.
+// incomparable; interval and P also when there are too few takes.
 type Metric struct {
 	Name      string                  `json:"name"`
 	Unit      string                  `json:"unit"`
@@ -35,7 +35,7 @@ type Metric struct {
 	Interval  *stat.Interval          `json:"interval"` // of the ratio
 	P         *float64                `json:"p"`
 	Verdict   Verdict                 `json:"verdict"`
-	Reasons   []exchange.Reason       `json:"reasons,omitempty"`
+	Reasons   []exchange.Reason       `json:"reasons,omitempty"`  // for the verdict; also what to know beside one that holds
 	Excluded  map[exchange.Reason]int `json:"excluded,omitempty"` // why how many pairs gave no ratio
 }
 
@@ -69,6 +69,9 @@ func (c *comparison) measureMetric(m metric) Metric {
 		out.Interval, out.P = &r.Interval, &r.P
 	}
 	out.Verdict, out.Reasons = c.verdict(m, out.Unit, r)
+	if c.otherPrompts && m.traits&ofCache != 0 {
+		out.Reasons = append(out.Reasons, ReasonPrompts)
+	}
 	return out
 }
 
