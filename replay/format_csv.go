@@ -118,7 +118,7 @@ func (r *burstReader) next() (*entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := traced{id: r.line(), session: r.get(fields, "session id"), model: r.get(fields, "model")}
+		l := traced{id: r.line(), session: r.get(fields, "session id")}
 		if l.at, err = r.instant("timestamp", r.get(fields, "timestamp"), time.Second); err != nil {
 			return nil, err
 		}

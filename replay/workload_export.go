@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -58,7 +59,7 @@ type writer interface {
 }
 
 // errSkip says that a format has no place for a record.
-var errSkip = fmt.Errorf("no place in this format")
+var errSkip = errors.New("no place in this format")
 
 // Export writes what the filter picks of a run, one exchange at a time. Credentials were masked before they were stored;
 // what the bodies hold goes out as it was recorded unless there is a Redactor. The error wraps exchange.ErrMiss when the

@@ -76,7 +76,7 @@ type fileInfo struct {
 // LineError says what is wrong where in a file.
 type LineError struct {
 	Unit  string // line or entry
-	N     int    // which, from 1
+	N     int    // which, from 1; 0 for what is before them
 	Field string // "" when it is the line as a whole
 	Value string // as it stands there, cut to a readable length; "" when there is none
 	Why   string // what was wanted, or what is wrong with it
@@ -85,7 +85,9 @@ type LineError struct {
 // Error is "line 3: field t_ms: "x": want a number".
 func (e *LineError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d: ", e.Unit, e.N)
+	if e.N > 0 {
+		fmt.Fprintf(&b, "%s %d: ", e.Unit, e.N)
+	}
 	if e.Field != "" {
 		fmt.Fprintf(&b, "field %s: ", e.Field)
 	}

@@ -70,7 +70,6 @@ type traced struct {
 	id             string
 	at             time.Duration
 	session        string // "" for none
-	model          string // of the trace; "" for none
 	prompt, output int64
 	blocks         []uint64 // names of the prefix blocks, nil for none
 }

@@ -73,12 +73,17 @@ type importReport struct {
 	lost int64 // exchanges that the exported run had lost
 }
 
-// lostBefore is the number of exchanges that the exported run had lost; one where it only says that it is not complete.
+// lostBefore is the number of exchanges that the exported run had lost; one where all it says is that it is not complete.
 func lostBefore(sum *replay.FileSummary) int64 {
-	if sum.Run == nil || sum.Run.State == exchange.RunComplete && sum.Run.Counts.Dropped == 0 {
+	switch run := sum.Run; {
+	case run == nil:
+		return 0
+	case run.Counts.Dropped > 0:
+		return run.Counts.Dropped
+	case run.State == exchange.RunComplete, run.Replay != nil && run.Replay.Incomplete != "": // it says so in the imported run too
 		return 0
 	}
-	return max(1, sum.Run.Counts.Dropped)
+	return 1
 }
 
 func (p *program) importFile(c *cli.Context) error {
