@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // jsonPath names a value inside a JSON document: member names and, where name is "", places in an array.
@@ -20,6 +21,9 @@ type pathStep struct {
 // parsePath reads a path as users write it: names joined by dots, places in brackets, a backslash before a dot or bracket
 // that belongs to a name: messages[0].content, stream_options.include_usage, metadata.v1\.2.
 func parsePath(text string) (jsonPath, error) {
+	if !utf8.ValidString(text) {
+		return nil, fmt.Errorf("path %q is not UTF-8", text)
+	}
 	var path jsonPath
 	var name strings.Builder
 	named := false // a name is being read
@@ -265,7 +269,7 @@ func (b jsonBody) unset(path jsonPath) (out jsonBody, from string, err error) {
 	for out = b; ; { // a name may stand there twice
 		p, err := out.find(path)
 		if err != nil || p.depth < len(path) {
-			return out, from, nil //nolint:nilerr // a path that leads nowhere has nothing to remove
+			return out, from, nil // a path that leads nowhere has nothing to remove
 		}
 		e := p.list[p.at]
 		s := stretch{e.start, e.value.to}

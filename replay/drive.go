@@ -74,17 +74,32 @@ func (d *Driver) Run(ctx context.Context) error {
 	run, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	defer context.AfterFunc(ctx, func() { cut(proxy.ErrShutdown) })()
+	s := &sending{d: d, run: run}
+	return s.Run(ctx)
+}
+
+// sending is one Run of a driver.
+type sending struct {
+	d     *Driver
+	ctx   context.Context // as long as requests are sent
+	run   context.Context // as long as they may run
+	end   context.CancelCauseFunc
+	start time.Time
+}
+
+// Run warms up, sends the plan and waits for all that it began. Its error is that of the driver's.
+func (s *sending) Run(ctx context.Context) error {
 	send, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &sending{d: d, run: run, end: end}
+	s.end = end
 	if err := s.warmUp(send); err != nil {
 		return err
 	}
 	s.start = clock.Now()
-	d.mu.Lock()
-	d.start = s.start
-	d.mu.Unlock()
-	if limit := d.plan.o.Duration; limit > 0 {
+	s.d.mu.Lock()
+	s.d.start = s.start
+	s.d.mu.Unlock()
+	if limit := s.d.plan.o.Duration; limit > 0 {
 		var free context.CancelFunc
 		send, free = context.WithDeadlineCause(send, s.start.Add(limit), errDuration)
 		defer free()
@@ -98,15 +113,6 @@ func (d *Driver) Run(ctx context.Context) error {
 		return cause
 	}
 	return nil
-}
-
-// sending is one Run of a driver.
-type sending struct {
-	d     *Driver
-	ctx   context.Context // as long as requests are sent
-	run   context.Context // as long as they may run
-	end   context.CancelCauseFunc
-	start time.Time
 }
 
 // loop sends all jobs and waits for them.
