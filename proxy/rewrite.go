@@ -78,16 +78,16 @@ func (f *flight) filtered(data []byte) []byte {
 
 // flush gives the client what the filter still holds when the body has ended, unless the exchange was canceled: then
 // nobody waits for it.
-func (f *flight) flush(w io.Writer, whole bool) (n int) {
+func (f *flight) flush(w io.Writer, whole bool) (n int, err error) {
 	if f.filter == nil || w == nil || f.stopped() != nil {
-		return 0
+		return 0, nil
 	}
 	if !f.flushed {
 		f.flushed = true
 		if rest := f.filter.End(whole); len(rest) > 0 {
-			n, _ = w.Write(rest) // a client that is gone by now has all it can get
+			n, err = w.Write(rest)
 		}
 	}
 	f.tl.ClientDone = exchange.MarkAt(f.origin.NS()) // the last read may have given it nothing
-	return n
+	return n, err
 }

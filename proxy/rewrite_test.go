@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 
@@ -374,3 +375,16 @@ type broken struct{}
 func (broken) Feed([]byte) []byte             { panic("filter") }
 func (broken) End(bool) []byte                { return nil }
 func (broken) Notes() []exchange.Intervention { return nil }
+
+// TestWhatWasHeldIsNotLostSilently holds that a client that does not take the end of a filtered body is told of, so that
+// nothing passes for a proper end.
+func TestWhatWasHeldIsNotLostSilently(t *testing.T) {
+	f := &flight{filter: &hoarder{all: []byte("held")}}
+	refuses := writerFunc(func([]byte) (int, error) { return 2, net.ErrClosed })
+	if n, err := f.flush(refuses, true); n != 2 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("flushed %d, %v", n, err)
+	}
+	if n, err := f.flush(refuses, true); n != 0 || err != nil {
+		t.Errorf("flushed %d again, %v", n, err)
+	}
+}

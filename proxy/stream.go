@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,8 @@ func (f *flight) stream(w io.Writer) (sent int64, err error) {
 	for !f.frame.ended() {
 		if len(f.conn.unread()) == 0 {
 			if at, err = f.read(); err != nil {
-				return sent + int64(f.flush(w, f.endsWell(err))), f.readFailed(err, at)
+				n, werr := f.flush(w, f.endsWell(err))
+				return sent + int64(n), cmp.Or(f.readFailed(err, at), lastWrite(werr))
 			}
 		}
 		data, used, err := f.frame.decode(f.conn.unread())
@@ -36,15 +38,21 @@ func (f *flight) stream(w io.Writer) (sent int64, err error) {
 			return sent, f.writeFailed(werr)
 		}
 		if err != nil {
-			return sent + int64(f.flush(w, false)), f.readFailed(err, at)
+			n, _ := f.flush(w, false) // the early end is the error
+			return sent + int64(n), f.readFailed(err, at)
 		}
 	}
-	sent += int64(f.flush(w, true))
+	n, ferr := f.flush(w, true)
 	f.ended(at)
-	if werr != nil {
-		return sent, fmt.Errorf("write end of response body: %w", werr)
+	return sent + int64(n), lastWrite(cmp.Or(werr, ferr))
+}
+
+// lastWrite is the error of the last write of a body that the engine has sent whole.
+func lastWrite(err error) error {
+	if err == nil {
+		return nil
 	}
-	return sent, nil
+	return fmt.Errorf("write end of response body: %w", err)
 }
 
 // read waits for the engine's next bytes.
