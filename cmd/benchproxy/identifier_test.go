@@ -211,7 +211,11 @@ func rowsIn(t *testing.T, dir string, run exchange.ID) (rows []exchange.Summary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	for row, err := range s.Summaries(run) {
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func TestPickModelOfSeveral(t *testing.T) {
 // TestAQuestionEndsWithItsCommand holds that nobody waits for an answer that does not come.
 func TestAQuestionEndsWithItsCommand(t *testing.T) {
 	typed, closeTyped := io.Pipe()
-	defer closeTyped.Close()
+	defer func() { _ = closeTyped.Close() }() // always nil
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	var stderr stopper
