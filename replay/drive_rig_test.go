@@ -124,7 +124,12 @@ func (r rig) play(t *testing.T, w *Workload, o PlanOptions, check func(t *testin
 			sink := &records{}
 			p.records = append(p.records, sink)
 			targets = append(targets, Target{proxy.NewSession(proxy.SessionOptions{Mode: "replay", Sink: sink}), up})
-			ends = append(ends, up.Close, engine.Close, func() error { <-ended; return nil })
+			ends = append(ends, up.Close, engine.Close, func() error {
+				if err := <-ended; err != nil && !r.dead {
+					return err
+				}
+				return nil
+			})
 		}
 		p.driver = NewDriver(plan, targets)
 		for i, s := range p.records {

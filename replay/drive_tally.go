@@ -26,8 +26,6 @@ type Tally struct {
 	tokens   float64
 	ended    int // requests that are not warm-ups nor answered by a later attempt
 	failed   int // of them not complete
-	noLink   int // exchanges that found no engine
-	linked   int // exchanges that did
 }
 
 type itemName struct {
@@ -65,11 +63,6 @@ func (t *Tally) Add(x *exchange.Exchange, a *measure.Analysis) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x.End == exchange.EndConnectFailed {
-		t.noLink++
-	} else {
-		t.linked++
-	}
 	if x.Item.Warmup {
 		t.counts.Warmups++
 		return
@@ -116,13 +109,6 @@ func (t *Tally) member(wave string, m measure.WaveMember) {
 		t.rates = append(t.rates, measure.Wave(wave, t.waves[wave]))
 		delete(t.waves, wave)
 	}
-}
-
-// unreachable reports whether some exchanges have ended and none found an engine.
-func (t *Tally) unreachable() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.noLink > 0 && t.linked == 0
 }
 
 // itemCounts sorts the items by what became of them; mu is held.

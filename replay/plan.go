@@ -96,11 +96,28 @@ func (o *PlanOptions) check(w *Workload) error {
 		return badPlan("there is nothing to send")
 	case len(o.Targets) == 0:
 		return badPlan("there is no target")
-	case o.Concurrency < 0 || o.Repeats > math.MaxInt32 || o.Warmup < 0 || o.MaxRequests < 0 || o.Duration < 0 || o.MaxGap < 0 || o.MaxLag < 0:
+	case min(o.Concurrency, o.Warmup, o.MaxRequests) < 0 || min(o.Duration, o.MaxGap, o.MaxLag) < 0 || o.Repeats > math.MaxInt32:
 		return badPlan("a number is below 0 or too large")
 	case o.Arrivals != "" && o.Arrivals != ArrivalsConstant && o.Arrivals != ArrivalsPoisson:
 		return badPlan("arrivals are %s or %s, not %q", ArrivalsConstant, ArrivalsPoisson, o.Arrivals)
 	}
+	if err := o.checkLoop(w); err != nil {
+		return err
+	}
+	if o.open() && o.Concurrency == 0 {
+		o.Concurrency = DefaultMaxInFlight
+	}
+	if o.MaxLag == 0 {
+		o.MaxLag = DefaultMaxLag
+	}
+	if o.Retries == 0 {
+		o.Retries = DefaultRetries
+	}
+	return nil
+}
+
+// checkLoop refuses what does not go with the loop.
+func (o *PlanOptions) checkLoop(w *Workload) error {
 	switch o.Loop {
 	case LoopClosed, LoopWaves:
 		o.Concurrency = max(o.Concurrency, 1)
@@ -120,15 +137,6 @@ func (o *PlanOptions) check(w *Workload) error {
 		}
 	default:
 		return badPlan("there is no loop %q", o.Loop)
-	}
-	if o.open() && o.Concurrency == 0 {
-		o.Concurrency = DefaultMaxInFlight
-	}
-	if o.MaxLag == 0 {
-		o.MaxLag = DefaultMaxLag
-	}
-	if o.Retries == 0 {
-		o.Retries = DefaultRetries
 	}
 	return nil
 }

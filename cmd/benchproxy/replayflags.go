@@ -162,30 +162,38 @@ func (p *program) replayTargets(c *cli.Context, s *replaySettings) error {
 
 func headerName(name string) bool { return name != "" && !strings.ContainsAny(name, " \t\r\n:") }
 
-// replayPlan reads when requests are sent.
-func replayPlan(c *cli.Context, s *replaySettings) error {
-	o := &s.plan
-	o.Loop, o.Concurrency = replay.LoopClosed, c.Int("concurrency")
-	ways := 0
+// replayLoop reads what decides when a request is sent.
+func replayLoop(c *cli.Context) (replay.Loop, error) {
+	loop, ways := replay.LoopClosed, 0
 	for _, way := range []struct {
 		flag string
 		loop replay.Loop
 	}{{"rate", replay.LoopRate}, {"timing", replay.LoopRecorded}, {"waves", replay.LoopWaves}} {
 		if c.IsSet(way.flag) {
-			o.Loop = way.loop
+			loop = way.loop
 			ways++
 		}
 	}
 	switch {
-	case ways > 1 || o.Loop == replay.LoopWaves && c.IsSet("concurrency"):
-		return usagef("--rate, --timing and --waves exclude each other, and --waves says how many run")
+	case ways > 1 || loop == replay.LoopWaves && c.IsSet("concurrency"):
+		return "", usagef("--rate, --timing and --waves exclude each other, and --waves says how many run")
 	case c.IsSet("timing") && c.String("timing") != "recorded":
-		return usagef("--timing is recorded, not %q", c.String("timing"))
-	case o.Loop != replay.LoopRecorded && (c.IsSet("speed") || c.IsSet("max-gap")):
-		return usagef("--speed and --max-gap go with --timing recorded")
-	case o.Loop != replay.LoopRate && c.IsSet("arrivals"):
-		return usagef("--arrivals goes with --rate")
+		return "", usagef("--timing is recorded, not %q", c.String("timing"))
+	case loop != replay.LoopRecorded && (c.IsSet("speed") || c.IsSet("max-gap")):
+		return "", usagef("--speed and --max-gap go with --timing recorded")
+	case loop != replay.LoopRate && c.IsSet("arrivals"):
+		return "", usagef("--arrivals goes with --rate")
 	}
+	return loop, nil
+}
+
+// replayPlan reads when requests are sent, and how often.
+func replayPlan(c *cli.Context, s *replaySettings) (err error) {
+	o := &s.plan
+	if o.Loop, err = replayLoop(c); err != nil {
+		return err
+	}
+	o.Concurrency = c.Int("concurrency")
 	for _, name := range []string{"concurrency", "waves", "repeats", "max-requests"} {
 		if c.IsSet(name) && c.Int(name) < 1 {
 			return usagef("--%s %d is not a number from 1", name, c.Int(name))
