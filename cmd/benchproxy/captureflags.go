@@ -163,6 +163,9 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	if err != nil {
 		return s, err
 	}
+	if err := checkStated(c); err != nil {
+		return s, err
+	}
 	for i := range s.upstreams {
 		s.upstreams[i].inherit(credentials, c.String("engine-label"))
 	}
@@ -310,6 +313,18 @@ func tlsConfigs(c *cli.Context) (serve, dial *tls.Config, err error) {
 		dial = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	return serve, dial, nil
+}
+
+// checkStated refuses statements about the engine that state nothing.
+func checkStated(c *cli.Context) error {
+	engine, build, versioned := strings.Cut(c.String("engine-label"), "@")
+	switch {
+	case c.IsSet("engine-label") && (engine == "" || versioned && build == ""):
+		return usagef("--engine-label %q is not ENGINE or ENGINE@VERSION", c.String("engine-label"))
+	case c.IsSet("device") && c.String("device") == "":
+		return usagef("--device names no device")
+	}
+	return nil
 }
 
 // identity is what --engine-label says.

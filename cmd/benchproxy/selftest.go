@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"sync"
@@ -134,6 +135,22 @@ var (
 	burnerSays = regexp.MustCompile(`burning`)
 )
 
+// labPrefix begins the name of a temporary store.
+const labPrefix = "benchproxy-selftest-"
+
+// removeLeftovers removes the temporary stores of selftests that were killed: those whose owner is gone.
+func removeLeftovers() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), labPrefix+"*")) // a good pattern
+	for _, dir := range dirs {
+		if _, running := recorder.ReadOwner(dir); running {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, "owner.json")); err == nil { // without one it may be just beginning
+			_ = os.RemoveAll(dir) // somebody else's: not ours to remove
+		}
+	}
+}
+
 // startLab starts engine and proxy. On an error nothing is left.
 func (p *program) startLab(ctx context.Context) (l *lab, err error) {
 	l = &lab{env: p.env, http: &http.Client{Transport: &http.Transport{}}}
@@ -142,7 +159,8 @@ func (p *program) startLab(ctx context.Context) (l *lab, err error) {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	if l.dir, err = os.MkdirTemp("", "benchproxy-selftest-"); err != nil {
+	removeLeftovers()
+	if l.dir, err = os.MkdirTemp("", labPrefix); err != nil {
 		return l, fmt.Errorf("make temporary store: %w", err)
 	}
 	if l.engine, err = startHelper(p.env, "sim", "sim", "--listen", "127.0.0.1:0", "--json"); err != nil {

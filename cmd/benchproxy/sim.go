@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +74,9 @@ func (p *program) sim(c *cli.Context) error {
 		cfg.Handler = h
 	}
 	addr := c.String("listen")
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return usagef("--listen %q is not HOST:PORT", addr)
+	}
 	if !loopback(addr) && !c.Bool("insecure") {
 		return usagef("%s can be reached from other machines; say --insecure if that is meant", addr)
 	}
