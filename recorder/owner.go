@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,7 +50,17 @@ func alive(pid int) bool {
 		return true
 	}
 	err = p.Signal(syscall.Signal(0))
-	return err == nil || errors.Is(err, fs.ErrPermission)
+	return (err == nil || errors.Is(err, fs.ErrPermission)) && !ended(pid)
+}
+
+// ended reports whether a process is over and only its parent has not taken note, where /proc tells.
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, after, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")) // a name may hold anything
+	return bytes.HasPrefix(after, []byte("Z")) || bytes.HasPrefix(after, []byte("X"))
 }
 
 // SetAdmin publishes the address of the admin listener, host:port.
