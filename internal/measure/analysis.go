@@ -9,7 +9,7 @@ import (
 )
 
 // Version of the rules in this package. It changes when the same exchange can give other results.
-const Version = 2
+const Version = 3
 
 // Rules are the versions of the rules that this build derives by.
 func Rules() exchange.Rules { return exchange.Rules{Wire: wire.Version, Measure: Version} }

@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
 // tokens publishes the counts.
@@ -63,9 +64,13 @@ func (s *stream) count() {
 	}
 	if u := s.t.Usage; u != nil {
 		take(&s.prompt, u.Prompt)
-		take(&s.completion, u.Completion)
 		take(&s.cached, u.Cached)
-		take(&s.reasoning, u.Reasoning)
+		if s.counts(u) {
+			take(&s.completion, u.Completion)
+			take(&s.reasoning, u.Reasoning)
+		} else if s.completion.Value < float64(len(s.events)) { // the counts beside the times hold a place as well
+			s.completion = exchange.Absent(unitTokens, missing)
+		}
 		if u.PerChoice {
 			s.completion = exchange.Absent(unitTokens, ReasonPerChoice)
 			s.reasoning = s.completion
@@ -78,6 +83,13 @@ func (s *stream) count() {
 	if !s.completion.Present() && s.dialect {
 		s.completion = s.countedCompletion()
 	}
+}
+
+// counts reports whether a usage counts the answer. One that opened it, or that stayed behind it and has fewer tokens
+// than there were token events, tells the prompt alone: its completion holds a place.
+func (s *stream) counts(u *wire.Usage) bool {
+	behind := u.Partial && u.Completion != nil && *u.Completion < int64(len(s.events))
+	return !u.Opening && !behind
 }
 
 // take replaces the figure by a count the engine reports.

@@ -25,7 +25,9 @@ func readAnthropic(a *answer, v *fastjson.Value, data []byte) {
 	switch string(a.typeOf(v)) {
 	case "message_start":
 		a.readAnthropicMessage(c, v.Get("message"))
-		a.usage.opening = a.event.hasUsage
+		if a.event.hasUsage && !c.finished {
+			a.usage.opening, a.anthropic.opening = true, a.anthropic.output.ok
+		}
 	case "message", "":
 		a.readAnthropicMessage(c, v)
 	case "content_block_start":
@@ -85,6 +87,9 @@ func (a *answer) readContentBlock(c *choice, index int, hasIndex bool, b *fastjs
 		if input := b.Get("input"); !isEmptyObject(input) || a.where == whereBody {
 			f.args = input
 		}
+		if hasIndex && !a.quiet {
+			c.tools.begin(f)
+		}
 		a.addFragment(c, f)
 	}
 }
@@ -96,7 +101,12 @@ func isEmptyObject(v *fastjson.Value) bool {
 // endBlock ends a content block. The input of a call that no delta filled is the empty object it was opened with.
 func (a *answer) endBlock(c *choice, index *fastjson.Value) {
 	i, ok := indexOf(index)
-	if t := c.tools.byIndex[i]; ok && !a.quiet && t != nil && t.provisional && t.args.Len() == 0 {
+	t := c.tools.byIndex[i]
+	if !ok || a.quiet || t == nil {
+		return
+	}
+	t.closed = true
+	if t.provisional && t.args.Len() == 0 {
 		t.args.WriteString("{}")
 	}
 }
@@ -113,30 +123,41 @@ func (a *answer) readBlockDelta(c *choice, index, d *fastjson.Value) {
 }
 
 // anthropicCounts are the counts of a message as sent. They are cumulative, and each event brings only some of them.
-type anthropicCounts struct{ input, read, written, output, thinking count }
+type anthropicCounts struct {
+	input, read, written, output, thinking count
+
+	opening bool // output is still what the opening event said, in the place of a count
+}
 
 // takeAnthropicUsage books a usage object. Its input leaves out what was read from a cache and what was written to one:
 // the prompt is all three. final says that no later usage is to come.
+//
+// A count that grows does not fall back to 0: some gateways fill in what they do not know. So a 0 of the input, and one of
+// the output of an answer that has content, stands only where nothing was told before. An answer without content did
+// generate nothing, and its 0 takes the place of what the opening event said.
 func (a *answer) takeAnthropicUsage(v *fastjson.Value, final bool) {
 	if v == nil || v.Type() != fastjson.TypeObject {
 		return
 	}
 	s := &a.anthropic
 	seen := false
+	empty := !a.hasContent()
 	for _, f := range [...]struct {
-		dst *count
-		v   *fastjson.Value
+		dst   *count
+		v     *fastjson.Value
+		zeros bool // a 0 counts
 	}{
-		{&s.input, v.Get("input_tokens")},
-		{&s.read, v.Get("cache_read_input_tokens")},
-		{&s.written, v.Get("cache_creation_input_tokens")},
-		{&s.output, v.Get("output_tokens")},
-		{&s.thinking, v.Get("output_tokens_details", "thinking_tokens")},
+		{&s.input, v.Get("input_tokens"), false},
+		{&s.read, v.Get("cache_read_input_tokens"), false},
+		{&s.written, v.Get("cache_creation_input_tokens"), false},
+		{&s.output, v.Get("output_tokens"), empty},
+		{&s.thinking, v.Get("output_tokens_details", "thinking_tokens"), empty},
 	} {
 		n := countOf(f.v)
 		seen = seen || n.ok
-		if n.n > 0 || n.ok && !f.dst.ok { // a count that grows does not fall back to 0: some gateways fill in what they do not know
+		if n.n > 0 || n.ok && (f.zeros || !f.dst.ok) {
 			*f.dst = n
+			s.opening = s.opening && f.dst != &s.output
 		}
 	}
 	if !seen {
@@ -147,4 +168,5 @@ func (a *answer) takeAnthropicUsage(v *fastjson.Value, final bool) {
 		u.prompt = s.input.plus(s.read).plus(s.written)
 	}
 	a.takeUsage(u, !final)
+	a.usage.opening = s.opening
 }

@@ -70,6 +70,7 @@ func TestAnthropicBlocks(t *testing.T) {
 func TestAnthropicUsage(t *testing.T) {
 	i64 := func(n int64) *int64 { return &n }
 	start := func(u string) string { return `message_start "message":{"id":"m","usage":{` + u + `}}` }
+	const block, delta = `content_block_start "index":0,"content_block":{"type":"text","text":""}`, `content_block_delta "index":0,"delta":{"type":"text_delta","text":"a"}`
 	last := func(u string) string { return `message_delta "delta":{"stop_reason":"end_turn"},"usage":{` + u + `}` }
 	for _, tc := range []struct {
 		name   string
@@ -83,11 +84,20 @@ func TestAnthropicUsage(t *testing.T) {
 		{"nulls", []string{start(`"input_tokens":5,"cache_read_input_tokens":null,"output_tokens":1`), last(`"input_tokens":null,"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}`)},
 			&Usage{Prompt: i64(5), Completion: i64(9), Reasoning: i64(4), Events: 2}},
 		{"in the middle", []string{start(`"input_tokens":5,"output_tokens":1`), `message_delta "delta":{},"usage":{"output_tokens":4}`}, &Usage{Prompt: i64(5), Completion: i64(4), Events: 2, Partial: true}},
-		{"at the start alone", []string{start(`"input_tokens":5,"output_tokens":1`), `message_delta "delta":{"stop_reason":"end_turn"}`, `message_stop `}, &Usage{Prompt: i64(5), Completion: i64(1), Events: 1, Partial: true}},
+		{"at the start alone", []string{start(`"input_tokens":5,"output_tokens":1`), `message_delta "delta":{"stop_reason":"end_turn"}`, `message_stop `}, &Usage{Prompt: i64(5), Completion: i64(1), Events: 1, Partial: true, Opening: true}},
 		{"at the end alone", []string{`message_start "message":{}`, last(`"output_tokens":9`)}, &Usage{Completion: i64(9), Events: 1}},
 		{"none", []string{`message_start "message":{"usage":null}`, last(``), `message_stop `}, nil},
 		{"beyond all bounds", []string{start(`"input_tokens":9223372036854775807,"cache_read_input_tokens":9223372036854775807,"output_tokens":-1`)},
-			&Usage{Prompt: i64(9223372036854775807), Cached: i64(9223372036854775807), Events: 1, Partial: true}},
+			&Usage{Prompt: i64(9223372036854775807), Cached: i64(9223372036854775807), Events: 1, Partial: true, Opening: true}},
+		{"an empty answer", []string{start(`"input_tokens":5,"output_tokens":1`), last(`"output_tokens":0`)}, &Usage{Prompt: i64(5), Completion: i64(0), Events: 2}},
+		{"an empty block", []string{start(`"input_tokens":5,"output_tokens":1`), block, last(`"input_tokens":0,"output_tokens":0`)}, &Usage{Prompt: i64(5), Completion: i64(0), Events: 2}},
+		{"zeros behind content", []string{start(`"input_tokens":5,"output_tokens":1`), block, delta, last(`"output_tokens":0`)}, &Usage{Prompt: i64(5), Completion: i64(1), Events: 2, Partial: true, Opening: true}},
+		{"zeros behind a count", []string{start(`"input_tokens":5,"output_tokens":1`), delta, `message_delta "delta":{},"usage":{"output_tokens":4}`, last(`"output_tokens":0`)},
+			&Usage{Prompt: i64(5), Completion: i64(4), Events: 3}},
+		{"the end tells the prompt alone", []string{start(`"input_tokens":0,"output_tokens":1`), delta, last(`"input_tokens":5`)}, &Usage{Prompt: i64(5), Completion: i64(1), Events: 2, Partial: true, Opening: true}},
+		{"content behind a count", []string{start(`"input_tokens":5,"output_tokens":1`), `message_delta "delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4}`, delta},
+			&Usage{Prompt: i64(5), Completion: i64(4), Events: 2, Partial: true}},
+		{"all is in the event that opens", []string{`message_start "message":{"content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{"input_tokens":5,"output_tokens":9}}`}, &Usage{Prompt: i64(5), Completion: i64(9), Events: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, converse(tc.events...).Usage); d != "" {

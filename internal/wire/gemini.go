@@ -44,7 +44,7 @@ func readGemini(a *answer, v *fastjson.Value, data []byte) {
 			c.finish, c.finished = blocked+":"+reason, true
 		}
 	}
-	if u, ok := readUsageMetadata(v.Get("usageMetadata")); ok {
+	if u, ok := readUsageMetadata(v.Get("usageMetadata"), a.hasContent()); ok {
 		a.takeUsage(u, true)
 	}
 }
@@ -116,9 +116,10 @@ func (a *answer) readFunctionCall(c *choice, v *fastjson.Value) {
 }
 
 // readUsageMetadata reads the counts of a chunk, which cover the answer up to it. The thoughts are not among the tokens
-// of the candidates, unless the total shows that they are; where neither is told, the total tells their sum. The cached
-// part is within the prompt.
-func readUsageMetadata(v *fastjson.Value) (u usageCounts, ok bool) {
+// of the candidates, unless the total shows that they are; where neither is told, the total tells their sum, but for an
+// answer that has content and a total that is the prompt alone: such a total does not count the answer. The cached part
+// is within the prompt.
+func readUsageMetadata(v *fastjson.Value, hasContent bool) (u usageCounts, ok bool) {
 	if v == nil || v.Type() != fastjson.TypeObject {
 		return u, false
 	}
@@ -134,7 +135,7 @@ func readUsageMetadata(v *fastjson.Value) (u usageCounts, ok bool) {
 		u.completion = candidates.plus(u.reasoning)
 	case u.reasoning.ok:
 		u.completion = u.reasoning
-	case before.ok && total.ok && total.n >= before.n:
+	case before.ok && total.ok && (total.n > before.n || total.n == before.n && !hasContent):
 		u.completion = count{total.n - before.n, true}
 	}
 	return u, u.prompt.ok || u.completion.ok

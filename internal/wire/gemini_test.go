@@ -85,6 +85,18 @@ func TestGeminiUsage(t *testing.T) {
 			}
 		}
 	}
+	total := `"usageMetadata":{"promptTokenCount":50,"totalTokenCount":50}}`
+	said := strings.TrimSuffix(parts(`{"text":"a"}`), "}") + "," + total
+	for name, chunks := range map[string][]string{
+		"with content": {said}, "behind content": {said, said, `{"candidates":[{"finishReason":"STOP"}],` + total},
+	} {
+		if u := candid(chunks...).Usage; u.Completion != nil || *u.Prompt != 50 {
+			t.Errorf("a total of the prompt alone, %s: %+v", name, u)
+		}
+	}
+	if u := candid(`{"candidates":[{"finishReason":"STOP"}],` + total).Usage; *u.Completion != 0 || u.Partial {
+		t.Errorf("a total of the prompt alone, without content: %+v", u)
+	}
 	if u := candid(`{"candidates":[{"content":{}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1}}`).Usage; !u.Partial {
 		t.Error("the counts of an answer that was cut are not marked as running ones")
 	}

@@ -198,7 +198,7 @@ func (p *Parser) readValue(name, data []byte) {
 	a := &p.answer
 	a.event = eventFacts{name: name}
 	a.where, a.framing = p.where(), p.framer.Framing()
-	named := string(name) == "error"
+	named := string(name) == errorName
 	if p.readAlike(name, data) {
 		return
 	}
@@ -227,7 +227,7 @@ func (p *Parser) readValue(name, data []byte) {
 		p.garbage(named, data)
 		return
 	}
-	if !p.claims(lang, v) {
+	if !named && !p.claims(lang, v) {
 		a.readPlain(data, named)
 		return
 	}

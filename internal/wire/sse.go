@@ -21,6 +21,9 @@ type sseSplitter struct {
 	nameTo   int
 	hasName  bool
 	comments int
+
+	failed           bool // a line of the block is an error
+	errFrom, errUpTo int
 }
 
 // next implements splitter.
@@ -100,9 +103,36 @@ func (s *sseSplitter) takeLine(buf, line []byte) (blank bool) {
 		s.nameFrom, s.nameTo = value(buf, s.line+len("event:"), s.line+len(line))
 	case string(line) == "data":
 		s.takeData(buf, s.line+len(line), s.line+len(line))
+	case !s.failed && bytes.HasPrefix(line, []byte("error:")):
+		from, to := value(buf, s.line+len("error:"), s.line+len(line))
+		if s.failed = isErrorValue(buf[from:to]); s.failed {
+			s.errFrom, s.errUpTo = from, to
+		}
 	}
 	return false
 }
+
+// isErrorValue reports whether b is an object that tells an error. Older builds of llama.cpp send one as a field of the
+// stream in its own name. Any other value under that name makes a field that the format does not know, which is ignored.
+func isErrorValue(b []byte) bool {
+	b = trim(b)
+	if len(b) == 0 || b[0] != '{' || !valid(b) {
+		return false
+	}
+	is := false
+	eachField(b, func(key, value []byte) {
+		switch string(key) {
+		case "error":
+			is = is || value[0] == '{' || len(value) > len(`""`) && value[0] == '"'
+		case "message":
+			is = is || len(value) > len(`""`) && value[0] == '"'
+		}
+	})
+	return is
+}
+
+// errorName is the name of an event that is an error.
+const errorName = "error"
 
 // value drops the one space that may follow the colon.
 func value(buf []byte, from, to int) (int, int) {
@@ -126,6 +156,17 @@ func (s *sseSplitter) takeData(buf []byte, from, to int) {
 	s.joined = append(append(s.joined, '\n'), buf[from:to]...)
 }
 
+// payload is what the block says: its error, if a line is one, whatever else stands beside it, or its data.
+func (s *sseSplitter) payload(buf []byte) (name, data []byte) {
+	switch {
+	case s.failed:
+		return []byte(errorName), buf[s.errFrom:s.errUpTo]
+	case s.lines == 0:
+		return nil, nil
+	}
+	return s.name(buf), s.data(buf)
+}
+
 func (s *sseSplitter) data(buf []byte) []byte {
 	if s.lines > 1 {
 		return s.joined
@@ -143,10 +184,8 @@ func (s *sseSplitter) name(buf []byte) []byte {
 // dispatch ends the block at the current line. A block whose data is empty is no event.
 func (s *sseSplitter) dispatch(buf []byte) step {
 	st := step{start: s.start, end: s.line, comments: s.comments}
-	if s.lines > 0 {
-		if d := s.data(buf); len(bytes.TrimSpace(d)) > 0 {
-			st.event, st.data, st.name = true, d, s.name(buf)
-		}
+	if name, d := s.payload(buf); len(bytes.TrimSpace(d)) > 0 {
+		st.event, st.data, st.name = true, d, name
 	}
 	*s = sseSplitter{past: s.past, skipLF: s.skipLF, lf: max(s.lf-s.line, 0), joined: s.joined}
 	return st
@@ -158,9 +197,9 @@ func (s *sseSplitter) end(buf []byte, _ bool) tail {
 		s.takeLine(buf, buf[s.line:])
 	}
 	t := tail{step: step{end: len(buf), comments: s.comments}}
-	if s.lines > 0 && len(bytes.TrimSpace(s.data(buf))) > 0 {
+	if name, d := s.payload(buf); len(bytes.TrimSpace(d)) > 0 {
 		t.cut = true
-		t.pieces = &leftover{name: s.name(buf), data: s.data(buf)}
+		t.pieces = &leftover{name: name, data: d}
 	} else if s.line < len(buf) {
 		t.cut = !bytes.HasPrefix(buf[s.line:], []byte(":"))
 	}

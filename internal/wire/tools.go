@@ -16,6 +16,7 @@ type tool struct {
 
 	byEngine    bool // the engine runs it itself: the answer does not stop for it
 	provisional bool // the arguments are those the call was opened with, which fragments replace
+	closed      bool // its block has ended
 }
 
 // toolList are the calls of one choice.
@@ -23,7 +24,8 @@ type toolList struct {
 	all     []*tool // in order of appearance
 	byIndex map[int]*tool
 	byID    map[string]*tool
-	top     int // first index above all in use
+	top     int  // first index above all in use
+	moved   bool // a call stands under an index that is not its own
 }
 
 // fragment is one piece of a tool call as the wire brings it. Absent parts are empty.
@@ -129,6 +131,31 @@ func (l *toolList) find(f fragment) *tool {
 		return t
 	}
 	return l.open(l.top)
+}
+
+// begin makes room for a call whose block opens with an index of its own. Some gateways give that index to one block
+// after the other: a new block takes it over, and what comes under the index from there on is the new block's. The call
+// gets the next free index, since that of the answer is taken. A block that opens again (the same id, or no id and no
+// end in between) is the same call.
+func (l *toolList) begin(f fragment) {
+	old := l.byIndex[f.index]
+	switch {
+	case old == nil:
+		if !l.moved || f.index >= l.top {
+			return // find opens it
+		}
+	case old.id == string(f.id) && (old.id != "" || !old.closed):
+		return
+	case !old.closed && (old.id == "" || len(f.id) == 0 || len(f.name) == 0):
+		return
+	}
+	t := l.byID[string(f.id)]
+	if t == nil {
+		index := l.top
+		t = l.open(index)
+		delete(l.byIndex, index)
+	}
+	l.byIndex[f.index], l.moved = t, true
 }
 
 // open begins a call.

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // Version of the rules that make a Transcript. It changes when the same bytes can give another one, and is part of
 // everything derived.
-const Version = 2
+const Version = 3
 
 // Dialect is the language of an endpoint.
 type Dialect string
@@ -93,6 +93,7 @@ type Usage struct {
 	Reasoning     *int64
 	Events        int  // events that carried a non-null usage
 	Partial       bool // a running count whose final one never came
+	Opening       bool // the completion was told before the answer began: it holds a place and counts nothing
 	PerChoice     bool // each choice sent its own usage: the counts are those of one choice, not of the answer
 }
 

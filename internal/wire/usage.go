@@ -19,6 +19,7 @@ type usageState struct {
 	finished int  // choices that were finished when the first one came
 	opening  bool // the last one came with the event that opens an answer, so it counts the prompt alone
 	content  bool // generated content was seen
+	behind   bool // content came after the last one
 }
 
 // readUsage reads a usage object of the OpenAI family. An object without any count is none.
@@ -63,20 +64,25 @@ func (a *answer) takeUsage(u usageCounts, onChunk bool) {
 	}
 	a.usage.last = u
 	a.usage.events++
-	a.usage.running, a.usage.opening = onChunk, false
+	a.usage.running, a.usage.opening, a.usage.behind = onChunk, false, false
 	a.event.usage, a.event.hasUsage = u, true
 }
 
 // running is the running completion count of the event just read, or -1. A zero after content has come is a
 // placeholder (Ollama sends usage with zeros on every chunk but the last), not a count.
 func (a *answer) running() int64 {
-	a.usage.content = a.usage.content || a.event.kinds != 0
+	if a.event.kinds != 0 {
+		a.usage.content, a.usage.behind = true, !a.event.hasUsage
+	}
 	u := a.event.usage.completion
 	if !a.event.hasUsage || !u.ok || u.n == 0 && a.usage.content {
 		return -1
 	}
 	return u.n
 }
+
+// hasContent reports whether generated content has come, be it with the event that is being read.
+func (a *answer) hasContent() bool { return a.usage.content || a.event.kinds != 0 }
 
 // snapshot is the usage as it stands, nil when none was reported.
 func (s *usageState) snapshot(a *answer, t *Timings) *Usage {
@@ -90,7 +96,8 @@ func (s *usageState) snapshot(a *answer, t *Timings) *Usage {
 		CacheCreation: s.last.creation.ptr(),
 		Reasoning:     s.last.reasoning.ptr(),
 		Events:        s.events,
-		Partial:       s.opening || s.running && !a.ended && !a.allFinished(),
+		Partial:       s.opening || s.behind || s.running && !a.ended && !a.allFinished(),
+		Opening:       s.opening,
 		PerChoice:     s.perChoice(a, t),
 	}
 }
