@@ -196,13 +196,16 @@ func TestTheEndDoesNotWaitForEver(t *testing.T) {
 	var told []exchange.Deployment
 	warned := make(chan string, 3)
 	w := newWeigher(files, exchange.Identity{})
+	canceled := make(chan struct{})
 	w.known = &fakeDigests{known: func(string) (string, bool) {
-		<-hurry.Done() // stands for a file that takes hours
+		<-canceled // stands for a file that takes hours
 		return "", false
 	}}
 	w.told = func(d exchange.Deployment) { told = append(told, d) }
 	w.warn = func(format string, args ...any) { warned <- fmt.Sprintf(format, args...) }
 	w.start(true)
+	cancel := w.cancel
+	w.cancel = func() { cancel(); close(canceled) }
 	read := w.attach(exchange.Deployment{Upstream: "a", Identity: exchange.Identity{Engine: "vllm"}})
 	if read.Weights == nil || read.WeightsDigest != nil {
 		t.Errorf("a reading before the digest: %+v", read)
