@@ -19,7 +19,7 @@ func TestDoKeepsThePlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer up.Close()
+		defer func() { _ = up.Close() }()
 		intended := clock.Now()
 		time.Sleep(7 * time.Millisecond) // the sender is late
 		item := &exchange.PlanItem{Item: "i", Turns: 1, Attempt: 2}

@@ -72,7 +72,7 @@ func TestResponsesErrors(t *testing.T) {
 	}
 }
 
-// TestResponsesInOnePiece holds the answer that was not streamed, and that one sent to the background is no failure.
+// TestResponsesInOnePiece holds the answer that was not streamed.
 func TestResponsesInOnePiece(t *testing.T) {
 	info := Info{Path: "/v1/responses", ContentType: "application/json"}
 	tr := sayAt(info, `{"id":"r1","object":"response","status":"completed","model":"m","error":null,"temperature":1,"tools":[],"timings":{"cache_n":1,"prompt_n":2},
@@ -88,6 +88,12 @@ func TestResponsesInOnePiece(t *testing.T) {
 	if len(tr.Extras) != 1 || tr.Timings == nil {
 		t.Errorf("extras %s, timings %+v", tr.Extras, tr.Timings)
 	}
+}
+
+// TestResponsesWithoutAnAnswer holds that a response sent to the background is no failure, that a failed one is, and that
+// somebody else's object is neither.
+func TestResponsesWithoutAnAnswer(t *testing.T) {
+	info := Info{Path: "/v1/responses", ContentType: "application/json"}
 	later := sayAt(info, `{"id":"r1","object":"response","status":"queued","output":[],"usage":null}`)
 	if !later.DialectEnd || *later.FinishReason != "queued" || later.FinishNorm != "" || later.Usage != nil {
 		t.Errorf("in the background: end %v, finish %v", later.DialectEnd, later.FinishReason)
