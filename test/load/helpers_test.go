@@ -40,10 +40,11 @@ func newStage(t *testing.T) (context.Context, stage) {
 	return ctx, stage{binary: binary, engine: engine, store: rig.Store{Binary: binary, Dir: t.TempDir() + "/store"}}
 }
 
-// record starts `benchproxy record` on the store.
+// record starts `benchproxy record` on the store. It asks the engine nothing of its own, so that the engine's account is
+// that of the clients' requests.
 func (s stage) record(ctx context.Context, t *testing.T, run string) *rig.Proxy {
 	t.Helper()
-	p, err := rig.StartProxy(ctx, s.binary, "record", "--upstream", s.engine.URL, "--store", s.store.Dir, "--run", run, "--json")
+	p, err := rig.StartProxy(ctx, s.binary, "record", "--upstream", s.engine.URL, "--store", s.store.Dir, "--run", run, "--no-identify", "--json")
 	if err != nil {
 		t.Fatal(err)
 	}
