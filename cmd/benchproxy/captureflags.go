@@ -28,34 +28,40 @@ const (
 
 // proxyFlags are the flags of every command that puts a proxy in front of an engine.
 func proxyFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "upstream",
 			Usage: "`[NAME=]URL` of an engine (or BENCHPROXY_UPSTREAM): http://, https:// or unix:/socket, or a target of the config; repeat it for one listener each"},
 		configFlag(),
 		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "`ADDR` clients are pointed at"},
 		&cli.StringFlag{Name: "admin", Value: defaultAdmin, Usage: "`ADDR` of health and read API, or off"},
 		&cli.StringFlag{Name: "api-key-file", Usage: "`FILE` with a key that clients must send (or BENCHPROXY_API_KEY)"},
-		&cli.StringFlag{Name: "upstream-key-file", Usage: "`FILE` with the engine's key, added when sending (or BENCHPROXY_UPSTREAM_KEY)"},
 		&cli.StringSliceFlag{Name: "header", Usage: "`\"NAME: VALUE\"` added when sending to the engine; repeatable"},
-		&cli.StringFlag{Name: "engine-label", Usage: "`ENGINE[@VERSION]` to believe as the engine; what it has loaded is still read"},
-		&cli.BoolFlag{Name: "no-identify", Usage: "ask the engine nothing: what it is and has loaded stays unknown"},
-		&cli.StringFlag{Name: "device", Usage: "`DEVICE` you asked the engine to run on (gpu, cuda, metal, cpu ...), to note a fallback to the CPU"},
-		&cli.StringFlag{Name: "format", Usage: "read every answer as this `DIALECT`, whatever the path: " + strings.Join(formats(), ", ")},
 		&cli.BoolFlag{Name: "add-usage", Usage: "ask the engine for the token counts of streams whose client does not, and keep them from the client"},
 		&cli.BoolFlag{Name: "insecure", Usage: "allow listening beyond this machine without an API key"},
 		&cli.BoolFlag{Name: "keep-host", Usage: "forward the client's Host header"},
-		&cli.StringFlag{Name: "upstream-ca", Usage: "PEM `FILE` of certificates to trust for https upstreams"},
 		&cli.StringFlag{Name: "tls-cert", Usage: "PEM `FILE` to serve clients TLS with"},
 		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with its key"},
-		&cli.DurationFlag{Name: "connect-timeout", Value: proxy.DefaultConnectTimeout, Usage: "longest `DURATION` of reaching the engine"},
-		&cli.DurationFlag{Name: "header-timeout", Usage: "longest `DURATION` of the wait for a response head (default: none, a prefill may take long)"},
-		&cli.DurationFlag{Name: "idle-timeout", Value: proxy.DefaultIdleTimeout, Usage: "longest `DURATION` of silence inside a body"},
 		&cli.IntFlag{Name: "max-request", Value: proxy.DefaultMaxRequest >> 20, Usage: "largest request body, in `MIB`"},
 		&cli.IntFlag{Name: "max-body", Value: proxy.DefaultMaxBody >> 20, Usage: "what is kept of one body, in `MIB`; the rest is counted and hashed"},
 		&cli.IntFlag{Name: "budget", Value: proxy.DefaultBudget >> 20, Usage: "what is kept of all running exchanges together, in `MIB`"},
 		&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "`DURATION` that running exchanges may take to end after the first Ctrl-C"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no line per exchange"},
 		jsonFlag(),
+	}, engineFlags()...)
+}
+
+// engineFlags are the flags of every command that sends to engines: how to reach one, and what is known of it.
+func engineFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "upstream-key-file", Usage: "`FILE` with the engine's key, added when sending (or BENCHPROXY_UPSTREAM_KEY)"},
+		&cli.StringFlag{Name: "engine-label", Usage: "`ENGINE[@VERSION]` to believe as the engine; what it has loaded is still read"},
+		&cli.BoolFlag{Name: "no-identify", Usage: "ask the engine nothing: what it is and has loaded stays unknown"},
+		&cli.StringFlag{Name: "device", Usage: "`DEVICE` you asked the engine to run on (gpu, cuda, metal, cpu ...), to note a fallback to the CPU"},
+		&cli.StringFlag{Name: "format", Usage: "read every answer as this `DIALECT`, whatever the path: " + strings.Join(formats(), ", ")},
+		&cli.StringFlag{Name: "upstream-ca", Usage: "PEM `FILE` of certificates to trust for https upstreams"},
+		&cli.DurationFlag{Name: "connect-timeout", Value: proxy.DefaultConnectTimeout, Usage: "longest `DURATION` of reaching the engine"},
+		&cli.DurationFlag{Name: "header-timeout", Usage: "longest `DURATION` of the wait for a response head (default: none, a prefill may take long)"},
+		&cli.DurationFlag{Name: "idle-timeout", Value: proxy.DefaultIdleTimeout, Usage: "longest `DURATION` of silence inside a body"},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // replayFlags are the flags of replay.
 func replayFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "target", Usage: "`[NAME=]URL` of an engine, or a target of the config; several are sent to in random order"},
 		configFlag(), storeFlag(),
 		&cli.StringFlag{Name: "run", Usage: "`NAME` of the new run; with several targets theirs is added"},
@@ -52,19 +52,10 @@ func replayFlags() []cli.Flag {
 		&cli.StringFlag{Name: "input", Usage: "`FORMAT` of a workload file, where it cannot be told from its beginning: " + strings.Join(inFormats(), ", ")},
 		&cli.StringFlag{Name: "unit", Usage: "`UNIT` of a trace's instants: ms or s"},
 
-		&cli.StringFlag{Name: "upstream-key-file", Usage: "`FILE` with the engine's key (or BENCHPROXY_UPSTREAM_KEY)"},
-		&cli.StringFlag{Name: "upstream-ca", Usage: "PEM `FILE` of certificates to trust for https targets"},
-		&cli.StringFlag{Name: "engine-label", Usage: "`ENGINE[@VERSION]` to believe as the engine"},
-		&cli.BoolFlag{Name: "no-identify", Usage: "ask the engine nothing: what it is and has loaded stays unknown"},
-		&cli.StringFlag{Name: "device", Usage: "`DEVICE` you asked the engine to run on, to note a fallback to the CPU"},
-		&cli.StringFlag{Name: "format", Usage: "read every answer as this `DIALECT`, whatever the path: " + strings.Join(formats(), ", ")},
-		&cli.DurationFlag{Name: "connect-timeout", Value: proxy.DefaultConnectTimeout, Usage: "longest `DURATION` of reaching the engine"},
-		&cli.DurationFlag{Name: "header-timeout", Usage: "longest `DURATION` of the wait for a response head (default: none)"},
-		&cli.DurationFlag{Name: "idle-timeout", Value: proxy.DefaultIdleTimeout, Usage: "longest `DURATION` of silence inside a body"},
 		&cli.StringFlag{Name: "durability", Value: "async", Usage: "`WHEN` a record counts as stored: async survives a killed process, sync a loss of power too"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress"},
 		jsonFlag(),
-	}
+	}, engineFlags()...)
 }
 
 func inFormats() []string {
@@ -107,6 +98,9 @@ func (p *program) replaySettings(c *cli.Context) (s replaySettings, err error) {
 
 // replayTargets reads what is sent to, and how it is reached.
 func (p *program) replayTargets(c *cli.Context, s *replaySettings) error {
+	if err := checkStated(c); err != nil {
+		return err
+	}
 	cfg, err := p.readConfig(c)
 	if err != nil {
 		return err
