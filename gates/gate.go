@@ -1,0 +1,125 @@
+package gates
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/strict"
+)
+
+// Level is how thorough a suite is. A stronger level asks for all that a weaker one does.
+type Level int
+
+// The levels, weakest first. A gate that no suite runs by itself has LevelNone.
+const (
+	LevelNone Level = iota
+	LevelDev
+	LevelFast
+	LevelQuick
+	LevelFull
+)
+
+var levelNames = [...]string{LevelNone: "none", LevelDev: "dev", LevelFast: "fast", LevelQuick: "quick", LevelFull: "full"}
+
+// String is the word the command line knows.
+func (l Level) String() string { return levelNames[l] }
+
+// ParseLevel reads dev, fast, quick or full.
+func ParseLevel(word string) (Level, error) {
+	i := slices.Index(levelNames[:], word)
+	if i <= int(LevelNone) {
+		return 0, fmt.Errorf("read level %q: %w: levels are %s", word, exchange.ErrUsage, strings.Join(levelNames[LevelDev:], ", "))
+	}
+	return Level(i), nil
+}
+
+// Gate is one rule. Its fields are what `gate ls` and `gate explain` print.
+type Gate struct {
+	ID      string
+	Version int        // grows when the same evidence can get another verdict
+	Level   Level      // the weakest level whose suite runs it
+	Family  string     // answer, tool, golden
+	Summary string     // one line
+	Explain string     // the rule in full, with what each status means
+	Params  func() any // a pointer to zero parameters; nil for a gate without any
+
+	judge func(*Evidence) (Finding, exchange.Needs)
+}
+
+// Finding is what a rule says, before it is made a Verdict.
+type Finding struct {
+	Status  exchange.VerdictStatus
+	Lenient exchange.VerdictStatus // "" for a gate without a lenient reading
+	Reason  string                 // one line, "" only for ok
+	Detail  any                    // written as JSON; nil for none
+}
+
+// Findings in one word and a line.
+func ok() Finding { return Finding{Status: exchange.VerdictOK} }
+
+func fail(format string, args ...any) Finding {
+	return Finding{Status: exchange.VerdictFail, Reason: fmt.Sprintf(format, args...)}
+}
+
+func incomparable(format string, args ...any) Finding {
+	return Finding{Status: exchange.VerdictIncomparable, Reason: fmt.Sprintf(format, args...)}
+}
+
+func notRun(format string, args ...any) Finding {
+	return Finding{Status: exchange.VerdictNotRun, Reason: fmt.Sprintf(format, args...)}
+}
+
+func skipped(format string, args ...any) Finding {
+	return Finding{Status: exchange.VerdictSkipped, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Judge judges e by the gate of the check, or says what it needs first: with needs the verdict is not_run. A check of
+// an unknown gate or with parameters that its gate does not know is an error of the caller's.
+func Judge(e *Evidence, check exchange.Check) (exchange.Verdict, exchange.Needs, error) {
+	g, found := Lookup(check.Gate)
+	if !found {
+		return exchange.Verdict{}, nil, fmt.Errorf("judge case %s: %w: no gate %q; `gate ls` lists them", e.Case.ID, exchange.ErrUsage, check.Gate)
+	}
+	params, err := g.params(check.Params)
+	if err != nil {
+		return exchange.Verdict{}, nil, fmt.Errorf("judge case %s by %s: %w: %w", e.Case.ID, g.ID, exchange.ErrUsage, err)
+	}
+	view := *e
+	view.params = params
+	finding, fit := e.unfit()
+	var needs exchange.Needs
+	if fit {
+		finding, needs = g.judge(&view)
+	}
+	if len(needs) > 0 {
+		finding = notRun("%d answers are needed first: %s", len(needs), needs[0].Why)
+	}
+	v := exchange.Verdict{
+		Gate: g.ID, Version: g.Version, Case: e.Case.ID,
+		Status: finding.Status, Lenient: finding.Lenient, Reason: finding.Reason, Evidence: e.sums(),
+	}
+	if finding.Detail != nil {
+		if v.Detail, err = json.Marshal(finding.Detail); err != nil {
+			return exchange.Verdict{}, nil, fmt.Errorf("write detail of %s: %w", g.ID, err)
+		}
+	}
+	return v, needs, nil
+}
+
+// params reads the parameters of a check: a pointer of the type that the gate states, nil for a gate without any.
+func (g *Gate) params(text json.RawMessage) (any, error) {
+	if g.Params == nil {
+		if len(text) > 0 {
+			return nil, fmt.Errorf("gate takes no parameters")
+		}
+		return nil, nil
+	}
+	p := g.Params()
+	if len(text) == 0 {
+		return p, nil
+	}
+	return p, strict.Decode(text, p, "params")
+}

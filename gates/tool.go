@@ -1,0 +1,4 @@
+package gates
+
+// toolGates are the rules about tool calls.
+func toolGates() []Gate { return nil }
