@@ -8,10 +8,13 @@ import (
 )
 
 // manifestVersion is the version of the field list below. Readers accept older ones and refuse newer ones.
-const manifestVersion = 4
+const manifestVersion = 5
 
 // plannedManifest is the version from which on a record has its plan item and the intended mark.
 const plannedManifest = 4
+
+// countedManifest is the version from which on a record has the engine's counters around it.
+const countedManifest = 5
 
 // oldestManifest is the oldest version that is read.
 const oldestManifest = 3
@@ -49,6 +52,7 @@ func writeManifest(w *fieldWriter, m *manifest) {
 	writeRef(w, m.reads)
 	w.item(x.Item)
 	w.mark(x.Timeline.Intended)
+	w.counters(x.Counters)
 }
 
 // decodeManifest is the inverse of writeManifest.
@@ -73,6 +77,9 @@ func decodeManifest(b []byte) (*manifest, error) {
 	m.reads = readRef(r)
 	if v >= plannedManifest {
 		x.Item, x.Timeline.Intended = r.item(), r.mark()
+	}
+	if v >= countedManifest {
+		x.Counters = r.counters()
 	}
 	if r.err == nil && len(r.b) > 0 {
 		r.err = fmt.Errorf("%d bytes too many", len(r.b))

@@ -20,6 +20,8 @@ func TestRunKeepsItsPlan(t *testing.T) {
 		x.Item = &exchange.PlanItem{Item: "i", Conversation: "c", Turn: 1, Turns: 2, Repeat: 3, Attempt: 4, Warmup: true}
 		x.Origin = &exchange.Origin{Exchange: "o", Key: "h1:2", Occurrence: 5}
 		x.Timeline.Intended = exchange.MarkAt(-7_000_000)
+		drafted := int64(7)
+		x.Counters = &exchange.Counters{Source: "vllm /metrics", After: exchange.CounterReading{Drafted: &drafted}}
 		w.Offer(x)
 		w.Drain(t.Context())
 		if got := w.Run(); got.State != exchange.RunOpen || got.Counts.Stored != 1 {
@@ -45,6 +47,9 @@ func TestRunKeepsItsPlan(t *testing.T) {
 		if diff := cmp.Diff(x.Item, y.Item); diff != "" {
 			t.Error(diff)
 		}
+		if diff := cmp.Diff(x.Counters, y.Counters); diff != "" {
+			t.Error(diff)
+		}
 		if ns, ok := y.Timeline.Intended.NS(); !ok || ns != -7_000_000 || *y.Origin != *x.Origin {
 			t.Errorf("intended %d, %v; origin %+v", ns, ok, y.Origin)
 		}
@@ -57,17 +62,21 @@ func TestManifestsOfOlderVersions(t *testing.T) {
 	x := streamed(`{"a":1}`, "b")
 	var w fieldWriter
 	writeManifest(&w, &manifest{x: x})
-	old := append([]byte{oldestManifest}, w.b[1:len(w.b)-2]...) // without item and intended mark, of which there are none
-	got, err := decodeManifest(old)
-	if err != nil {
-		t.Fatal(err)
-	}
 	now, err := decodeManifest(w.b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := same(now.x, got.x); diff != "" {
-		t.Error(diff)
+	for version, less := range map[byte]int{
+		oldestManifest:  3, // without item, intended mark and counters, of which there are none
+		plannedManifest: 1, // without counters
+	} {
+		got, err := decodeManifest(append([]byte{version}, w.b[1:len(w.b)-less]...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := same(now.x, got.x); diff != "" {
+			t.Errorf("version %d: %s", version, diff)
+		}
 	}
 	for _, v := range []byte{oldestManifest - 1, manifestVersion + 1} {
 		if _, err := decodeManifest(append([]byte{v}, w.b[1:]...)); err == nil {

@@ -42,3 +42,39 @@ func (r *fieldReader) item() *exchange.PlanItem {
 	p.Warmup = r.bool()
 	return p
 }
+
+// counters writes the readings of an engine's counters, behind a flag that says whether there are any.
+func (w *fieldWriter) counters(c *exchange.Counters) {
+	if w.bool(c != nil); c == nil {
+		return
+	}
+	w.str(c.Source)
+	for _, n := range counterFields(c) {
+		if w.bool(*n != nil); *n != nil {
+			w.int(**n)
+		}
+	}
+}
+
+func (r *fieldReader) counters() *exchange.Counters {
+	if !r.bool() {
+		return nil
+	}
+	c := &exchange.Counters{Source: r.str()}
+	for _, n := range counterFields(c) {
+		if r.bool() {
+			v := r.int()
+			*n = &v
+		}
+	}
+	return c
+}
+
+// counterFields are the numbers of c in their order.
+func counterFields(c *exchange.Counters) []**int64 {
+	var out []**int64
+	for _, r := range []*exchange.CounterReading{&c.Before, &c.After} {
+		out = append(out, &r.Drafted, &r.Accepted, &r.Steps, &r.Generated)
+	}
+	return out
+}

@@ -83,6 +83,7 @@ type Exchange struct {
 	State         State
 	Origin        *Origin
 	Item          *PlanItem // nil outside a plan
+	Counters      *Counters // of the engine around it; nil when they were not read
 	Tunnel        *Tunnel
 	Interventions []Intervention
 	Harness       string // version of benchproxy that made it

@@ -1,7 +1,7 @@
 package measure
 
 import (
-	"slices"
+	"math"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/wire"
@@ -11,7 +11,7 @@ import (
 type DraftCounts struct{ Drafted, Accepted, Steps int64 }
 
 // drafts derives how speculative decoding went, from what the engine says about this very answer: in the response
-// first, else in its timings. Counters of the whole engine are no evidence for one request; see BorrowCounters.
+// first, else in its timings. Counters of the whole engine are no evidence for one request; see borrow.
 func (a *Analysis) drafts(s *stream) {
 	for _, d := range draftFigures {
 		a.set(d.name, exchange.Absent(d.unit, ReasonNoDrafts))
@@ -83,23 +83,47 @@ func (a *Analysis) decodeWindow() (seconds float64, why exchange.Reason) {
 	return (a.Figures[LastTokenMS].Value - a.Figures[TTFTMS].Value) / 1000, ""
 }
 
-// BorrowCounters completes the draft figures of an answer from the counters of its engine: moved is how far they went
-// while the request ran, alone says that nothing else ran then. What the answer says of itself stays. Where it says
-// nothing the counters stand in; where it lacks the steps alone, the counters' are taken if they drafted the same
-// number of tokens. It reports whether anything was borrowed, which FlagDraftCounters then says too.
-func (a *Analysis) BorrowCounters(moved DraftCounts, alone bool) bool {
+// borrow completes the draft figures of an answer from the counters of its engine, which were read around it while the
+// proxy sent nothing else. They speak for this answer only when no other client of the engine moved them: the tokens that
+// the engine counted as generated, where it does, must be those of the answer.
+func (a *Analysis) borrow(c *exchange.Counters) {
+	if c == nil {
+		return
+	}
+	var moved DraftCounts
+	var drafted, accepted bool
+	moved.Drafted, drafted = exchange.Moved(c.Before.Drafted, c.After.Drafted)
+	moved.Accepted, accepted = exchange.Moved(c.Before.Accepted, c.After.Accepted)
+	moved.Steps, _ = exchange.Moved(c.Before.Steps, c.After.Steps)
+	a.borrowMoved(moved, drafted && accepted && moved.Accepted <= moved.Drafted && a.alone(c))
+}
+
+// alone reports whether the engine generated this answer and nothing else between two readings. A token more or less is
+// the end mark, which not every engine counts.
+func (a *Analysis) alone(c *exchange.Counters) bool {
+	if c.Before.Generated == nil && c.After.Generated == nil {
+		return true // nothing speaks against it
+	}
+	generated, ok := exchange.Moved(c.Before.Generated, c.After.Generated)
+	answered := a.Figures[CompletionTokens]
+	return ok && (!answered.Present() || answered.Basis == exchange.BasisEstimated || math.Abs(float64(generated)-answered.Value) <= 1)
+}
+
+// borrowMoved takes counts of drafts for those of the answer: moved is how far the engine's counters went while the
+// request ran, alone says that nothing else ran then. What the answer says of itself stays. Where it says nothing the
+// counters stand in; where it lacks the steps alone, the counters' are taken if they drafted the same number of tokens.
+// FlagDraftCounters says that anything was borrowed.
+func (a *Analysis) borrowMoved(moved DraftCounts, alone bool) {
 	own, ok := draftCounts(a.Transcript.Timings)
 	switch {
 	case !alone || moved.Drafted <= 0 || a.Figures[DraftAcceptance].Reason == ReasonNoDialect:
-		return false
+		return
 	case ok && (own.Steps > 0 || moved.Steps <= 0 || own.Drafted != moved.Drafted):
-		return false
+		return
 	case ok:
 		own.Steps = moved.Steps
 		moved = own
 	}
 	a.setDrafts(moved)
 	a.flag(FlagDraftCounters, true)
-	slices.Sort(a.Flags)
-	return true
 }
