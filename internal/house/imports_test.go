@@ -12,9 +12,9 @@ const module = "github.com/benchproxy/benchproxy/"
 // of one row do not know each other.
 var layers = [][]string{
 	{"internal/exchange", "internal/clock"},
-	{"internal/wire", "internal/canon", "internal/stat", "internal/redact", "internal/strict"},
+	{"internal/wire", "internal/canon", "internal/stat", "internal/redact", "internal/strict", "gates/pysource"},
 	{"internal/measure", "engines", "internal/chart"},
-	{"gates", "proxy", "recorder", "engines/launch", "engines/weights", "internal/telemetry", "internal/compare", "internal/sim"},
+	{"gates", "proxy", "recorder", "engines/launch", "engines/weights", "internal/telemetry", "internal/compare", "internal/sim", "replay/scenario"},
 	{"replay", "internal/selftest", "internal/web", "internal/report"},
 	{"cmd/benchproxy"},
 }
@@ -43,6 +43,7 @@ var doors = map[string][]string{
 	"github.com/parquet-go/parquet-go":        {"replay"},
 	"github.com/urfave/cli/v2":                {"cmd/benchproxy"},
 	"github.com/mattn/go-runewidth":           {"cmd/benchproxy"},
+	"github.com/santhosh-tekuri/jsonschema":   {"gates"},
 	"github.com/HdrHistogram/hdrhistogram-go": {"internal/stat"},
 	"golang.org/x/term":                       {"cmd/benchproxy"},
 	"golang.org/x/sys":                        {"proxy", "recorder", "cmd/benchproxy"},
