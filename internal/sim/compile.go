@@ -56,7 +56,7 @@ func compile(s *Script, req Request, o Options) plan {
 		p.addHead(s, headFraming{framing, length, o.KeepAlive == KeepAliveNo || req.wantsClose(), bodiless})
 	}
 	if !bodiless {
-		p.addBody(pieces, framing, cut.proper && p.end != EndCrash, s.Trailers)
+		p.addBody(pieces, framing, cut.proper && p.end != EndCrash, s)
 	}
 	p.finishWrites(s)
 	return p
@@ -136,7 +136,7 @@ func renderHead(s *Script, f headFraming) []byte {
 }
 
 // addBody plans one write a piece, and the end of a chunked body when there is to be one.
-func (p *plan) addBody(pieces []piece, framing Framing, proper bool, trailers []exchange.Header) {
+func (p *plan) addBody(pieces []piece, framing Framing, proper bool, s *Script) {
 	for _, pc := range pieces {
 		data := pc.Data
 		if framing == FramingChunked && !pc.bare {
@@ -150,10 +150,15 @@ func (p *plan) addBody(pieces []piece, framing Framing, proper bool, trailers []
 	if framing == FramingChunked && proper {
 		var b bytes.Buffer
 		b.WriteString("0\r\n")
-		for _, t := range trailers {
+		for _, t := range s.Trailers {
 			fmt.Fprintf(&b, "%s: %s\r\n", t.Name, t.Value)
 		}
 		b.WriteString("\r\n")
+		if last := len(p.writes) - 1; s.JoinEnd && len(pieces) > 0 && last >= 0 {
+			w := &p.writes[last]
+			w.data = append(w.data[:len(w.data):len(w.data)], b.Bytes()...)
+			return
+		}
 		p.writes = append(p.writes, planned{at: p.endAt, data: b.Bytes()})
 	}
 }

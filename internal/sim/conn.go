@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -73,17 +74,25 @@ func (c *conn) exchange(req Request) bool {
 	read := clock.Now()
 	rec := c.srv.journal.began(c.rec, req, read)
 	req.Seq = rec.Seq
-	w := &watch{c: c, gone: make(chan struct{}), done: make(chan struct{})}
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	w := &watch{c: c, gone: make(chan struct{}), done: make(chan struct{}), ctx: ctx, leave: leave}
 	w.Open()
 	defer w.Close()
 	p := &player{conn: c, rec: rec, read: read, watch: w}
 	opts, script := c.srv.script(req)
-	p.deaf = opts.Deaf
+	p.deaf, p.done = opts.Deaf, script.Done
 	if !p.takeSlot() {
 		return p.finish(EndTruncate)
 	}
 	defer p.freeSlot()
 	c.srv.journal.change(func() { rec.Usage = script.Usage })
+	if script.Relay != nil {
+		return p.relay(script.Relay)
+	}
+	if script.FromRead {
+		p.slot = 0
+	}
 	return p.play(compile(script, req, opts))
 }
 
@@ -120,6 +129,9 @@ type watch struct {
 	at   time.Time     // when the client was found gone; to be read after gone is closed
 	gone chan struct{} // closed when the client left
 	done chan struct{} // closed when the goroutine ends
+
+	ctx   context.Context // ends with gone
+	leave context.CancelFunc
 }
 
 // Open starts reading ahead.
@@ -134,6 +146,7 @@ func (w *watch) read() {
 			if !errors.As(err, &ne) || !ne.Timeout() {
 				w.at = clock.Now()
 				close(w.gone)
+				w.leave()
 			}
 			return
 		}

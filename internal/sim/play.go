@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"context"
+	"io"
+	"net"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/clock"
@@ -16,6 +19,7 @@ type player struct {
 	slot  time.Duration // when the slot was taken, since read
 	ended string        // why playing stopped; "" = the plan is done
 	held  bool          // a slot is taken
+	done  func(Record)  // is told of the end; nil = nobody is
 }
 
 // takeSlot waits for a slot in order of arrival. It is false when the client or the server went first.
@@ -108,6 +112,24 @@ func (p *player) write(w planned) bool {
 	return err == nil
 }
 
+// relay lets answer write to the client, and ends the connection.
+func (p *player) relay(answer func(ctx context.Context, w io.Writer)) bool {
+	answer(p.watch.ctx, relayWriter{p})
+	return p.finish(EndClose)
+}
+
+// relayWriter enters what a relay writes: due when it came.
+type relayWriter struct{ p *player }
+
+// Write implements io.Writer.
+func (w relayWriter) Write(data []byte) (int, error) {
+	at := clock.Since(w.p.read) - w.p.slot
+	if !w.p.write(planned{at: at, data: data}) {
+		return 0, net.ErrClosed
+	}
+	return len(data), nil
+}
+
 // lost ends the answer because the connection is gone: the server closed it, or else the client left.
 func (p *player) lost() {
 	select {
@@ -151,6 +173,9 @@ func (p *player) finish(end Ending) bool {
 	now := clock.Since(p.read)
 	gone := p.goneAt(now)
 	p.conn.srv.journal.change(func() { p.rec.End, p.rec.Gone, p.rec.Ended = int64(now), int64(gone), ended })
+	if p.done != nil {
+		p.done(*p.rec) // nobody else writes into it
+	}
 	switch {
 	case ended == EndedGone:
 		p.conn.close("client", nil)

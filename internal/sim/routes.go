@@ -18,7 +18,7 @@ const created = 1767225600
 
 // reserved answers a request on a reserved path; false leaves it to exchange.
 func (c *conn) reserved(req Request) bool {
-	if req.Path() != recordsPath {
+	if req.Path() != recordsPath || c.srv.cfg.Bare {
 		return false
 	}
 	s := errorScript(405, "invalid_request_error", "use GET or DELETE")
@@ -63,6 +63,12 @@ func plainResponse(s *Script, closes bool) []byte {
 
 // script chooses the answer to a request, and the options it is given under.
 func (s *Server) script(req Request) (Options, *Script) {
+	if s.cfg.Bare {
+		if script := s.cfg.Handler(req); script != nil {
+			return Options{}.withDefaults(), script
+		}
+		return Options{}.withDefaults(), ErrorScript(req, 404, "not_found_error", "nothing answers this")
+	}
 	o := s.cfg.Options
 	changed := false
 	for _, h := range req.Headers {
@@ -170,6 +176,28 @@ func refuse(form refusal, status int, kind, message string) *Script {
 
 func errorScript(status int, kind, message string) *Script {
 	return refuse(errorObject, status, kind, message)
+}
+
+// ErrorScript answers a request with an error in the form that clients of its path know, also where something stands
+// before a known path. kind is OpenAI's word for the error; a dialect with words of its own takes them from the status.
+func ErrorScript(req Request, status int, kind, message string) *Script {
+	form := refusal(errorObject)
+	for path := req.Path(); path != ""; {
+		if r, known := routeOf(Request{Target: path, Headers: req.Headers}); known {
+			form = r.refuse
+			break
+		}
+		if strings.HasPrefix(path, "/api/") {
+			form = refuseOllama
+			break
+		}
+		next := strings.IndexByte(path[1:], '/')
+		if next < 0 {
+			break
+		}
+		path = path[1+next:]
+	}
+	return refuse(form, status, kind, message)
 }
 
 // errorObject is an error in the OpenAI form.

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"context"
+	"io"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -55,8 +57,13 @@ type Script struct {
 	RawHead []byte            // replaces status line and headers, final blank line included; nil = none
 	HeadAt  time.Duration     // when the head is sent, since the request got its slot
 	HeadGap time.Duration     // > 0: the head is sent line by line, this far apart
+	// FromRead counts all instants from the moment the request was read whole, not from its slot: what it takes to make
+	// the Script then makes its first write late, and not every one.
+	FromRead bool
 	// JoinHead sends the head in the write of the first step, at its instant.
-	JoinHead      bool
+	JoinHead bool
+	// JoinEnd sends the end of a chunked body in the write of the last step.
+	JoinEnd       bool
 	Informational []int // status codes of 1xx heads sent before
 	Framing       Framing
 	Steps         []Step // in order of At
@@ -69,6 +76,12 @@ type Script struct {
 	Fault Fault
 
 	Usage Usage // what the answer reports, for the truth
+
+	// Relay answers instead of all the above: what it writes goes to the client as it is, and the connection ends when it
+	// returns. ctx ends when the client has left or the server is closed.
+	Relay func(ctx context.Context, w io.Writer)
+	// Done is told of the request when it has ended, before the next one on the connection is read; nil = nobody is.
+	Done func(Record)
 
 	// The dialect's own forms, for faults.
 	Failure func(sent int) []byte // what an error fault sends after so many steps; nil = OpenAI's error

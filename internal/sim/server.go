@@ -20,6 +20,8 @@ type Config struct {
 	Context int     // tokens that prompt and answer may have together; 0 = no limit
 	APIKey  string  // bearer token asked for on /v1; "" = none
 	Handler Handler // answers before the engine does; nil = none
+	// Bare leaves every request to the Handler as it came: there are no reserved paths, no X-Sim, and no engine behind it.
+	Bare bool
 
 	KeepRecords int // requests and connections the truth holds; default 4096
 	KeepBytes   int // bytes sent that it holds of each request; default 1 MiB
