@@ -44,7 +44,11 @@ type Gate struct {
 	Family  string     // answer, tool, golden
 	Summary string     // one line
 	Explain string     // the rule in full, with what each status means
-	Params  func() any // a pointer to zero parameters; nil for a gate without any
+	Params  func() any // a pointer to zero parameters; nil for a gate without any. What has Validate is asked whether it will do
+
+	// auto says whether the gate can judge an answer by what its own request asked for, and with which parameters. nil for
+	// a gate that needs to be told what to expect.
+	auto func(*Asked) (params json.RawMessage, applies bool)
 
 	judge func(*Evidence) (Finding, exchange.Needs)
 }
@@ -118,8 +122,28 @@ func (g *Gate) params(text json.RawMessage) (any, error) {
 		return nil, nil
 	}
 	p := g.Params()
-	if len(text) == 0 {
-		return p, nil
+	if len(text) > 0 {
+		if err := strict.Decode(text, p, "params"); err != nil {
+			return nil, err
+		}
 	}
-	return p, strict.Decode(text, p, "params")
+	if v, ok := p.(validator); ok {
+		return p, v.Validate()
+	}
+	return p, nil
+}
+
+// validator are parameters that do not go without some of their fields.
+type validator interface{ Validate() error }
+
+// Validate says whether a check names a gate and parameters that it takes. The error wraps exchange.ErrUsage.
+func Validate(c exchange.Check) error {
+	g, found := Lookup(c.Gate)
+	if !found {
+		return fmt.Errorf("%w: there is no gate %q; gate ls lists them", exchange.ErrUsage, c.Gate)
+	}
+	if _, err := g.params(c.Params); err != nil {
+		return fmt.Errorf("%w: gate %s: %w", exchange.ErrUsage, g.ID, err)
+	}
+	return nil
 }

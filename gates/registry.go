@@ -3,10 +3,11 @@ package gates
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
-// All lists the gates by family and id.
-func All() []Gate {
+// registry are the gates by family and id, put together once: judging asks for them again and again.
+var registry = sync.OnceValue(func() []Gate {
 	all := slices.Concat(answerGates(), toolGates(), goldenGates())
 	slices.SortStableFunc(all, func(a, b Gate) int {
 		if c := strings.Compare(a.Family, b.Family); c != 0 {
@@ -15,14 +16,18 @@ func All() []Gate {
 		return strings.Compare(a.ID, b.ID)
 	})
 	return all
-}
+})
+
+// All lists the gates by family and id.
+func All() []Gate { return slices.Clone(registry()) }
 
 // Lookup finds a gate by its id.
 func Lookup(id string) (*Gate, bool) {
-	for _, g := range All() {
-		if g.ID == id {
-			return &g, true
-		}
+	all := registry()
+	i := slices.IndexFunc(all, func(g Gate) bool { return g.ID == id })
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	g := all[i]
+	return &g, true
 }
