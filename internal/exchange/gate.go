@@ -80,6 +80,7 @@ type Need struct {
 	ID      string          `json:"id"` // unique within the case: what Reply.Need names
 	Party   Party           `json:"party"`
 	Group   string          `json:"group,omitempty"`
+	Wave    string          `json:"wave,omitempty"` // needs of one wave are sent at once; a gate checks by the stamps that they ran together
 	Method  string          `json:"method"`
 	Path    string          `json:"path"` // request target
 	Body    json.RawMessage `json:"body"`
@@ -96,18 +97,34 @@ type Reply struct {
 
 // TokenProb is one token of a list of most likely tokens.
 type TokenProb struct {
-	ID      int64   `json:"id"`
-	Text    string  `json:"text,omitempty"` // as the engine spells it; may be a part of a character
-	Logprob float64 `json:"logprob"`        // natural logarithm, of the raw distribution, before sampling
+	ID      int64   `json:"id"`              // -1 when the engine told no ids
+	Text    string  `json:"text,omitempty"`  // as the engine spells it
+	Bytes   []byte  `json:"bytes,omitempty"` // its bytes where they are no whole characters, which Text cannot hold
+	Logprob float64 `json:"logprob"`         // natural logarithm, of the raw distribution, before sampling
 }
 
 // GoldenToken is one generated token of a golden.
 type GoldenToken struct {
-	ID   int64  `json:"id"`   // -1 when the engine told no ids
-	Text string `json:"text"` // its bytes as text
+	ID      int64    `json:"id"`              // -1 when the engine told no ids
+	Text    string   `json:"text"`            // its bytes as text
+	Bytes   []byte   `json:"bytes,omitempty"` // its bytes where they are no whole characters, which Text cannot hold
+	Logprob *float64 `json:"logprob"`         // its own, as TokenProb.Logprob; null when not told
 	// Top is the list of most likely tokens at this place, best first; nil where the engine gave none or where its lists
 	// no longer line up with the tokens.
 	Top []TokenProb `json:"top,omitempty"`
+}
+
+// Spelling is the text of the token, byte for byte.
+func (t *TokenProb) Spelling() string { return spelling(t.Text, t.Bytes) }
+
+// Spelling is the text of the token, byte for byte.
+func (t *GoldenToken) Spelling() string { return spelling(t.Text, t.Bytes) }
+
+func spelling(text string, bytes []byte) string {
+	if len(bytes) > 0 {
+		return string(bytes)
+	}
+	return text
 }
 
 // CacheState says what an engine's prompt cache did for a request.
@@ -153,9 +170,13 @@ type Golden struct {
 	Sampling json.RawMessage `json:"sampling"` // the request's sampling fields, canonical
 	Conditions
 
-	PromptIDs []int64       `json:"prompt_ids,omitempty"` // where the engine told them
-	Tokens    []GoldenToken `json:"tokens,omitempty"`     // nil for an engine that tells text only
-	Basis     string        `json:"basis"`                // tokens_logprobs, tokens, text: how deep a comparison can go
+	Path         string  `json:"path"`                 // request target it was asked at
+	PromptDigest string  `json:"prompt_digest"`        // sha256:<hex> of the fields that make the prompt, the model's name not among them
+	PromptTokens *int64  `json:"prompt_tokens"`        // null when not reported
+	PromptIDs    []int64 `json:"prompt_ids,omitempty"` // where the engine told them
+
+	Tokens    []GoldenToken `json:"tokens,omitempty"` // nil for an engine that tells text only
+	Basis     string        `json:"basis"`            // tokens_logprobs, tokens, text: how deep a comparison can go
 	Text      string        `json:"text"`
 	Reasoning string        `json:"reasoning,omitempty"`
 	Calls     []ToolCall    `json:"tool_calls,omitempty"`
