@@ -17,8 +17,18 @@ const summaryPage = 256
 
 // Summaries are the rows of a run in the order of acceptance. The first error ends the sequence.
 func (s *Store) Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error] {
+	return s.summaries(&lister{run: run})
+}
+
+// SummariesAfter are those of Summaries whose seq is above the given one. The rows before are passed over, not decoded.
+func (s *Store) SummariesAfter(run exchange.ID, seq uint64) iter.Seq2[exchange.Summary, error] {
+	return s.summaries(&lister{run: run, above: seq})
+}
+
+func (s *Store) summaries(first *lister) iter.Seq2[exchange.Summary, error] {
 	return func(yield func(exchange.Summary, error) bool) {
-		l := &lister{run: run}
+		once := *first // a sequence may be read again
+		l, run := &once, once.run
 		for !l.done {
 			err := s.view(l.read)
 			for err == nil && len(l.rows) > 0 && (l.done || l.rows[0].seq < l.until) {
@@ -40,6 +50,7 @@ func (s *Store) Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error] {
 // begins behind them.
 type lister struct {
 	run   exchange.ID
+	above uint64 // only rows with a higher seq
 	after []byte // key of the last block read
 	rows  []waitingRow
 	until uint64 // rows below it can be given out
@@ -86,6 +97,9 @@ func (l *lister) ready() int {
 func (l *lister) add(b *block) error {
 	for i := range b.slots {
 		e := &b.slots[i]
+		if e.seq <= l.above && l.above > 0 {
+			continue
+		}
 		l.rows = append(l.rows, waitingRow{e.seq, e.id, bytes.Clone(e.row)})
 	}
 	slices.SortFunc(l.rows, func(a, b waitingRow) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.id, b.id)) })

@@ -175,13 +175,8 @@ func (s *Store) dropPrefixes(prefixes ...[]byte) error {
 
 // collect rewrites value log files until none has a fifth of garbage.
 func (s *Store) collect(ctx context.Context) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return errClosed
-	}
 	for ctx.Err() == nil {
-		switch err := s.db.RunValueLogGC(0.2); {
+		switch err := s.collectFile(); {
 		case errors.Is(err, badger.ErrNoRewrite):
 			return nil
 		case err != nil:
@@ -189,6 +184,20 @@ func (s *Store) collect(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// collectFile rewrites one value log file. It lets go of the store after each, so that a recording, whose batches wait
+// meanwhile, never stands still for longer: Badger looks at the version of its memtable without a lock here, which writes
+// must not meet.
+func (s *Store) collectFile() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return errClosed
+	}
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	return s.db.RunValueLogGC(0.2)
 }
 
 func ignoreGone(err error) error {

@@ -42,6 +42,8 @@ type Store struct {
 	closed  bool
 	writers map[exchange.ID]*Writer // open writers by run, guarded by mu
 
+	writes sync.RWMutex // held for reading while something is written, for writing while the log is collected; taken after mu
+
 	known knownIDs
 	dirty atomic.Bool // something was committed since the last sync
 	stop  chan struct{}
@@ -302,6 +304,8 @@ func (s *Store) update(write func(txn *badger.Txn) error) error {
 	if s.closed {
 		return errClosed
 	}
+	s.writes.RLock()
+	defer s.writes.RUnlock()
 	s.dirty.Store(true)
 	return s.db.Update(write)
 }
