@@ -61,6 +61,16 @@ func plainResponse(s *Script, closes bool) []byte {
 	return b
 }
 
+// Bytes are all that a Script would send in answer to a request, for one whose connection is written to by hand and ends
+// with it.
+func (s *Script) Bytes(req Request) []byte {
+	var b []byte
+	for _, w := range compile(s, req, Options{KeepAlive: KeepAliveNo}).writes {
+		b = append(b, w.data...)
+	}
+	return b
+}
+
 // script chooses the answer to a request, and the options it is given under.
 func (s *Server) script(req Request) (Options, *Script) {
 	if s.cfg.Bare {

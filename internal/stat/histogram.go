@@ -52,6 +52,10 @@ func (h *Histogram) Quantile(q float64) (v float64, ok bool) {
 	return float64(h.counts.ValueAtQuantile(100 * q)), true
 }
 
+// Census is the q-quantile, 0 <= q <= 1, of values that are all there are and no sample of more: it has no floor. It is 0
+// of none.
+func (h *Histogram) Census(q float64) float64 { return float64(h.counts.ValueAtQuantile(100 * q)) }
+
 // MarshalBinary writes the histogram in the V2 form of HdrHistogram, which tools in other languages read. It does not
 // hold the number of values out of range.
 func (h *Histogram) MarshalBinary() ([]byte, error) {
