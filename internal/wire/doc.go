@@ -8,6 +8,8 @@
 // Transcript of the answer (transcript.go, finish.go, timings.go). A body under a content coding is decoded in between
 // (coding.go).
 //
+// Tokens (tokens.go, tokens_dialects.go) reads a body once more for its token ids and log-probabilities, which few want.
+//
 // Beside it, and on demand only, AddUsage (addusage.go) asks for the usage of a stream, and UsageFilter (usagefilter.go,
 // usagejudge.go) takes the event that reports it out of the bytes again. They change no byte that they do not name.
 //

@@ -88,6 +88,7 @@ type Parser struct {
 	json   *fastjson.Parser // nil until the first event
 	answer answer
 	last   pattern
+	tokens *tokenReader // gathers tokens too; nil but for Tokens
 
 	speaker *language // who speaks at the path in the framing of the body; see language
 	spoken  Framing   // the framing speaker was found for
@@ -199,7 +200,7 @@ func (p *Parser) readValue(name, data []byte) {
 	a.event = eventFacts{name: name}
 	a.where, a.framing = p.where(), p.framer.Framing()
 	named := string(name) == errorName
-	if p.readAlike(name, data) {
+	if p.tokens == nil && p.readAlike(name, data) {
 		return
 	}
 	p.last.forget()
@@ -232,6 +233,9 @@ func (p *Parser) readValue(name, data []byte) {
 		return
 	}
 	lang.read(a, v, data)
+	if p.tokens != nil {
+		p.tokens.take(a, lang, v)
+	}
 	if named || a.event.kinds == 0 && !a.event.hasUsage {
 		a.readFlatError(v, named)
 	}
