@@ -14,7 +14,7 @@ var layers = [][]string{
 	{"internal/exchange", "internal/clock"},
 	{"internal/wire", "internal/canon", "internal/stat", "internal/redact", "internal/strict", "gates/pysource"},
 	{"internal/measure", "engines", "internal/chart"},
-	{"gates", "proxy", "recorder", "engines/launch", "engines/weights", "internal/telemetry", "internal/compare", "internal/sim", "replay/scenario"},
+	{"gates", "proxy", "recorder", "engines/launch", "engines/weights", "internal/telemetry", "internal/compare", "internal/sim", "replay/scenario", "replay/bridge"},
 	{"replay", "internal/selftest", "internal/web", "internal/report"},
 	{"cmd/benchproxy"},
 }

@@ -1,0 +1,144 @@
+package bridge
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchproxy/benchproxy/engines"
+	"github.com/benchproxy/benchproxy/internal/canon"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/wire"
+)
+
+// Endpoint is where a request goes: the dialect that is spoken there, and how the engine spells what its dialect leaves
+// open.
+type Endpoint struct {
+	Dialect     wire.Dialect    // "" translates nothing
+	Limit       string          // field of chat that bounds the output; "" is max_tokens
+	Repetition  string          // field of chat for the penalty of repetitions; "" is repetition_penalty
+	ThinkingOn  json.RawMessage // object that turns thinking on in chat; nil when nothing is known of it
+	ThinkingOff json.RawMessage // the same for off
+	Hosted      bool            // a vendor's API, which takes the fields of its own documents only
+}
+
+// EndpointOf is an engine by its profile, spoken to in a dialect.
+func EndpointOf(d wire.Dialect, p engines.Profile) Endpoint {
+	e := Endpoint{Dialect: d, Hosted: p.Kind == engines.KindHosted}
+	for _, name := range p.Requests.Limit {
+		if !strings.Contains(name, ".") { // with a dot it is one of another dialect
+			e.Limit = name
+			break
+		}
+	}
+	if t := p.Requests.Thinking; t != nil {
+		e.ThinkingOn, e.ThinkingOff = t.On, t.Off
+	}
+	return e
+}
+
+func (e Endpoint) limit() string {
+	if e.Limit == "" {
+		return "max_tokens"
+	}
+	return e.Limit
+}
+
+// reading and writing of the dialects.
+type (
+	readFunc  func(r *reader, target string, f *fields) *Request
+	writeFunc func(w *writer, q *Request) (target string, body object)
+)
+
+func readerOf(d wire.Dialect) readFunc {
+	switch d {
+	case wire.DialectChat:
+		return readChat
+	case wire.DialectAnthropic:
+		return readAnthropic
+	case wire.DialectGemini:
+		return readGemini
+	case wire.DialectOllama:
+		return readOllama
+	}
+	return nil
+}
+
+func writerOf(d wire.Dialect) writeFunc {
+	switch d {
+	case wire.DialectChat:
+		return writeChat
+	case wire.DialectAnthropic:
+		return writeAnthropic
+	case wire.DialectGemini:
+		return writeGemini
+	case wire.DialectOllama:
+		return writeOllama
+	}
+	return nil
+}
+
+// Dialects are the languages that can be translated to.
+func Dialects() []wire.Dialect {
+	return []wire.Dialect{wire.DialectChat, wire.DialectAnthropic, wire.DialectGemini, wire.DialectOllama}
+}
+
+// Translated is a request in the dialect of its target.
+type Translated struct {
+	Target  string // path and query
+	Headers []exchange.Header
+	Body    []byte
+	Changes []Change // in the order of the recorded request, then of the new one
+}
+
+// Read reads a request. The error says why it cannot be read at all; what could not be read of it is among the changes.
+func Read(d wire.Dialect, target string, body []byte) (*Request, []Change, error) {
+	read := readerOf(d)
+	if read == nil {
+		return nil, nil, fmt.Errorf("a request to %s cannot be translated", pathOf(target))
+	}
+	if _, err := canon.JSON(body); err != nil {
+		return nil, nil, fmt.Errorf("read body: %w", err)
+	}
+	if _, ok := parseObject(body); !ok {
+		return nil, nil, fmt.Errorf("read body: it is no JSON object")
+	}
+	r := &reader{}
+	q := read(r, target, r.fields(Value{Raw: body}))
+	return q, r.changes, nil
+}
+
+// Write makes a request for an endpoint, whose dialect is one of Dialects.
+func Write(q *Request, to Endpoint) Translated {
+	w := &writer{to: to}
+	target, body := writerOf(to.Dialect)(w, q)
+	t := Translated{Target: target, Body: encode(body), Changes: w.changes}
+	for _, h := range w.headers {
+		t.Headers = append(t.Headers, exchange.Header{Name: h.name, Value: string(h.value)})
+	}
+	return t
+}
+
+// Translate says a request to an endpoint. model names the model of a request that names none, "" for none. The error
+// says why it cannot be said at all.
+func Translate(from wire.Dialect, target string, body []byte, to Endpoint, model string) (Translated, error) {
+	if !slices.Contains(Dialects(), to.Dialect) {
+		return Translated{}, fmt.Errorf("the bridge does not speak %s", to.Dialect)
+	}
+	q, changes, err := Read(from, target, body)
+	if err != nil {
+		return Translated{}, err
+	}
+	if q.Model == "" {
+		q.Model = model
+	}
+	t := Write(q, to)
+	t.Changes = append(changes, t.Changes...)
+	return t, nil
+}
+
+func pathOf(target string) string {
+	path, _, _ := strings.Cut(target, "?")
+	return path
+}

@@ -1,0 +1,16 @@
+// Package bridge says a generating request in the dialect of another engine.
+//
+// A request is read into a Request, which has no dialect (read_*.go), and written from it (write_*.go); there is one
+// pair of files for each of chat, Messages, Gemini and Ollama. Responses and Ollama's /api/generate are read only. What
+// an answer becomes in the next turn of a conversation is in answer.go.
+//
+// Invariants:
+//
+//   - It does no I/O and reads no clock: the same request gives the same bytes.
+//   - Nothing of a request disappears in silence. A field that is not understood, and one the target has no place for,
+//     is a Change that is lost; one that is carried in another form is a Change that is not. Each names its path in the
+//     request as it was recorded, and the reason.
+//   - Text, schemas, arguments and numbers keep their bytes: numbers are not recomputed, members are not reordered.
+//   - From one dialect to another and back a request of what both can say is the same Request again.
+//   - A request in the dialect of its target is not for this package: it is sent as it is.
+package bridge
