@@ -82,9 +82,9 @@ func NewStandIn(ctx context.Context, src Source, run *exchange.Run, f Filter, o 
 // Add makes an exchange that was recorded meanwhile, of any run of src, an answer too.
 func (s *StandIn) Add(src Source, row *exchange.Summary) error { return s.index.add(src, row) }
 
-// Server is a server that answers with s and does nothing else.
-func (s *StandIn) Server() *sim.Server {
-	return sim.New(sim.Config{Handler: s.Answer, Bare: true, KeepRecords: 64, KeepBytes: 1})
+// Config is that of a server which answers with s and does nothing else.
+func (s *StandIn) Config() sim.Config {
+	return sim.Config{Handler: s.Answer, Bare: true, KeepRecords: 64, KeepBytes: 1}
 }
 
 // Answer is the script that answers a request. It never is nil.

@@ -33,6 +33,15 @@ type Run struct {
 	Instrument *Instrument `json:"instrument"`
 	Replay     *Replay     `json:"replay,omitempty"` // of a run that sent a plan
 	Drafting   *Drafting   `json:"drafting,omitempty"`
+	Serve      *Serve      `json:"serve,omitempty"` // of a run of what a stand-in had no answer to
+}
+
+// Serve is how the stand-in answered whose misses a run holds.
+type Serve struct {
+	Source string   `json:"source"` // run or file it answered from
+	Speed  float64  `json:"speed"`  // of the recorded pace; 0 is at once
+	Strict bool     `json:"strict"` // each recorded answer was given once
+	Relax  []string `json:"relax"`  // JSON paths at which requests could differ
 }
 
 // Drafting is what the user states of speculative decoding in a run, since no engine tells it.
