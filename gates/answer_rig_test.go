@@ -9,8 +9,8 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
-// answer is a chat answer in the making: what a test does not set is as a sound engine would have it.
-type answer struct {
+// spoken is a chat answer in the making: what a test does not set is as a sound engine would have it.
+type spoken struct {
 	target  string          // of the request; "" = chat completions
 	request string          // body; "" = a plain question
 	message string          // JSON of the message; "" = made of content and reasoning
@@ -33,7 +33,7 @@ func text(v any) string {
 }
 
 // exchange is the recorded exchange of the answer, not streamed.
-func (a answer) exchange() *exchange.Exchange {
+func (a spoken) exchange() *exchange.Exchange {
 	request, target, body := a.request, a.target, a.body
 	if request == "" {
 		request = `{"model":"m","messages":[{"role":"user","content":"?"}]}`

@@ -93,10 +93,11 @@ func recallGate() Gate {
 	return Gate{
 		ID: "long_context_recall", Version: 1, Level: LevelFull, Family: "answer",
 		Summary: "codes hidden in a long prompt come back exactly",
-		Explain: `The prompt hides codes at known depths (0.1, 0.5 and 0.9 of it, say) and asks for them. Each code of the parameter "codes" must
-stand in the content channel exactly, upper and lower case as given, and not as a part of a longer word: next to it stands
-neither a letter (of a script that puts blanks between words) nor a digit, hyphen or underscore. Where a code has a label and the answer names all labels, each label must
-stand at its own code: either every label right before it or every label right behind it, with no other code in between.
+		Explain: `The prompt hides codes at known depths (0.1, 0.5 and 0.9 of it, say) and asks for them. Each code of the parameter "codes"
+must stand in the content channel exactly, upper and lower case as given, and not as a part of a longer word: next to it
+stands neither a letter (of a script that puts blanks between words) nor a digit, hyphen or underscore. Where a code has a
+label and the answer names all labels, each label must stand at its own code: either every label right before it or every
+label right behind it, with no other code in between.
 ok: all codes are there and at their labels. fail: a code is missing or stands at another label; the detail tells which, and
 so at which depth recall broke. not_run, skipped: there is no whole answer.
 It is a gate of its own: near-tie rules do not excuse a code that is not there.`,

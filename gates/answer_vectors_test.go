@@ -85,7 +85,7 @@ func judgeScenario(t *testing.T, scenario string, x *exchange.Exchange) (status,
 func TestStrictGateVectors(t *testing.T) {
 	c := strictVectors(t)
 	for i, in := range c.Input.Answers {
-		a := answer{content: in.Content, finish: in.Finish, thought: "42"}
+		a := spoken{content: in.Content, finish: in.Finish, thought: "42"}
 		if !in.Usage {
 			a.usage = json.RawMessage("null")
 		}
@@ -95,7 +95,7 @@ func TestStrictGateVectors(t *testing.T) {
 		}
 	}
 	for i, in := range c.Input.Decode {
-		a := answer{
+		a := spoken{
 			content: c.Input.Texts[in.Content], finish: in.Finish,
 			request: fmt.Sprintf(`{"max_tokens":%d,"messages":[]}`, in.Max),
 			usage:   json.RawMessage(fmt.Sprintf(`{"prompt_tokens":20,"completion_tokens":%s}`, in.Tokens)),
@@ -105,7 +105,7 @@ func TestStrictGateVectors(t *testing.T) {
 			t.Errorf("decode %d: %s, want %s:%s", i, status, c.Expected.Decode[i], why)
 		}
 	}
-	short := answer{content: c.Input.Texts["@short"], finish: "length", request: `{"max_tokens":512}`, usage: json.RawMessage(`{"prompt_tokens":20,"completion_tokens":512}`)}
+	short := spoken{content: c.Input.Texts["@short"], finish: "length", request: `{"max_tokens":512}`, usage: json.RawMessage(`{"prompt_tokens":20,"completion_tokens":512}`)}
 	if status, _, why := judgeScenario(t, "decode", short.exchange()); status != exchange.VerdictFail {
 		t.Errorf("300 characters and less: %s:%s", status, why)
 	}
@@ -125,7 +125,7 @@ func TestStrictGateVectorsStreamed(t *testing.T) {
 		if in.Usage {
 			body += "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":5}}\n\n"
 		}
-		x := answer{body: body + "data: [DONE]\n\n"}.exchange()
+		x := spoken{body: body + "data: [DONE]\n\n"}.exchange()
 		x.Response.Headers[0].Value = "text/event-stream"
 		status, lenient, why := judgeScenario(t, in.Scenario, x)
 		if want := c.Expected.Answers[i]; status != want.Status || lenient != want.Lenient {
