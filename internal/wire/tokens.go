@@ -37,6 +37,8 @@ type TokenList struct {
 	Scale     Scale
 	// Cut says why tokens are missing from Generated, or why their lists are from some place on; "" when they are whole.
 	Cut string
+	// Missing says that Generated lacks tokens, in it or behind it: it is then no record of the answer.
+	Missing bool
 }
 
 // IDs reports whether every generated token has an id.
@@ -73,9 +75,10 @@ func Tokens(x *exchange.Exchange) *TokenList {
 	request := RequestOf(x)
 	switch {
 	case request.Echo:
-		return &TokenList{Dialect: t.Dialect, Cut: "the answer repeats the prompt"}
+		return &TokenList{Dialect: t.Dialect, Cut: "the answer repeats the prompt", Missing: true}
 	case t.Oversized > 0:
 		r.cut("an event was too large to be read")
+		r.list.Missing = true
 	}
 	if len(r.list.PromptIDs) == 0 {
 		r.list.PromptIDs = promptIDs(x)
@@ -136,6 +139,9 @@ func (r *tokenReader) add(ids []int64, entries []entry) {
 	r.ids = r.ids || len(ids) > 0
 	if r.list.Cut == "" {
 		fit = r.fitting(ids, entries)
+	}
+	if len(ids) == 0 && fit < len(entries) {
+		r.list.Missing = true
 	}
 	for i := range max(fit, len(ids)) {
 		t := Token{ID: -1}
@@ -200,10 +206,12 @@ func (r *tokenReader) verify(t *Transcript) {
 	r.drop(l.within(c.Text), "%d tokens are listed of %d", n, want)
 }
 
-// drop forgets the lists from token i on, and the tokens too when nothing but the lists tells them.
+// drop forgets the lists from token i on, and the tokens too when nothing but the lists tells them. Some are missing
+// either way: llama.cpp streams no id of a token that it holds back for being a part of a character.
 func (r *tokenReader) drop(i int, format string, args ...any) {
 	r.cut(format, args...)
 	l := &r.list
+	l.Missing = true
 	if !r.ids {
 		l.Generated = l.Generated[:i]
 		return
