@@ -16,15 +16,16 @@ type Profile struct {
 	Aliases []string `json:"aliases,omitempty"` // other ids that users may write
 	Kind    string   `json:"kind"`              // server, front (passes requests on to an engine), hosted (a vendor's API)
 
-	Recognize Recognize `json:"recognize"`
-	Ready     *Ready    `json:"ready,omitempty"`    // nil: no document says it
-	Metadata  []Read    `json:"metadata,omitempty"` // in order of preference; the first value of a field counts
-	Avoid     []string  `json:"avoid,omitempty"`    // paths that make it work when they are asked
-	Requests  Requests  `json:"requests"`
-	Devices   []Visible `json:"devices,omitempty"` // environment variables that choose devices
-	Unload    *Call     `json:"unload,omitempty"`  // frees the model's memory
-	Launch    *Launch   `json:"launch,omitempty"`  // nil: it is not launched by us
-	Notes     []string  `json:"notes,omitempty"`   // what a reader of its numbers should know
+	Recognize Recognize     `json:"recognize"`
+	Ready     *Ready        `json:"ready,omitempty"`    // nil: no document says it
+	Metadata  []Read        `json:"metadata,omitempty"` // in order of preference; the first value of a field counts
+	Avoid     []string      `json:"avoid,omitempty"`    // paths that make it work when they are asked
+	Requests  Requests      `json:"requests"`
+	Counters  *CounterNames `json:"counters,omitempty"` // of drafts; nil where no document counts them
+	Devices   []Visible     `json:"devices,omitempty"`  // environment variables that choose devices
+	Unload    *Call         `json:"unload,omitempty"`   // frees the model's memory
+	Launch    *Launch       `json:"launch,omitempty"`   // nil: it is not launched by us
+	Notes     []string      `json:"notes,omitempty"`    // what a reader of its numbers should know
 }
 
 // Kinds of profile.

@@ -84,6 +84,9 @@ type job struct {
 // open reports whether instants are planned.
 func (o *PlanOptions) open() bool { return o.Loop == LoopRate || o.Loop == LoopRecorded }
 
+// Solo reports whether the plan has one request running at a time, all targets together.
+func (p *Plan) Solo() bool { return !p.o.open() && p.o.Concurrency == 1 }
+
 func badPlan(format string, args ...any) error {
 	return fmt.Errorf("plan workload: %w: %s", exchange.ErrUsage, fmt.Sprintf(format, args...))
 }

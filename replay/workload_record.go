@@ -199,6 +199,7 @@ type factsJSON struct {
 	State         exchange.State          `json:"state"`
 	Origin        *exchange.Origin        `json:"origin,omitempty"`
 	Item          *exchange.PlanItem      `json:"item,omitempty"`
+	Counters      *exchange.Counters      `json:"counters,omitempty"`
 	Tunnel        *exchange.Tunnel        `json:"tunnel,omitempty"`
 	Interventions []exchange.Intervention `json:"interventions,omitempty"`
 	Harness       string                  `json:"harness,omitempty"`
@@ -214,7 +215,7 @@ func factsOf(x *exchange.Exchange) *factsJSON {
 		ResponseProto: x.Response.Proto, ResponseHead: x.Response.Head, ResponseSize: x.Response.Body.Size, ResponseSum: x.Response.Body.Sum(),
 		Trailers: x.Response.Trailers, Informational: x.Response.Informational,
 		Timeline: x.Timeline.View(), End: x.End, Cause: x.Cause, State: x.State, Origin: x.Origin, Item: x.Item, Tunnel: x.Tunnel,
-		Interventions: x.Interventions, Harness: x.Harness,
+		Counters: x.Counters, Interventions: x.Interventions, Harness: x.Harness,
 	}
 }
 
@@ -231,7 +232,7 @@ func (f *factsJSON) exchange(id string, req exchange.Request, resp exchange.Resp
 		Seq: f.Seq, Cell: f.Cell, Wave: f.Wave, Upstream: f.Upstream, UpstreamURL: f.UpstreamURL, Mode: f.Mode,
 		Dialect: f.Dialect, Identity: f.Identity, Request: req, Response: resp, Timeline: f.Timeline.Timeline,
 		End: f.End, Cause: f.Cause, State: f.State, Origin: f.Origin, Item: f.Item, Tunnel: f.Tunnel,
-		Interventions: f.Interventions, Harness: f.Harness,
+		Counters: f.Counters, Interventions: f.Interventions, Harness: f.Harness,
 	}
 	if exchange.ValidID(id) {
 		x.ID = exchange.ID(id)

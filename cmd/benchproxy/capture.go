@@ -62,6 +62,7 @@ type capture struct {
 	watch     *watch
 	catalog   *engines.Catalog
 	ident     *identifier // nil: nobody is asked
+	counting  *counting   // nil: as ident
 	weigher   *weigher    // nil: no model file was named
 	failed    chan error  // a listener that stopped by itself
 	stopBoard context.CancelFunc
@@ -178,12 +179,13 @@ func (c *capture) openStore() error {
 	return nil
 }
 
-// watched lets the identifier see what ends.
+// watched lets the identifier see what ends, and keeps the engine's counters with what ran alone.
 func (c *capture) watched(s proxy.Sink) proxy.Sink {
 	if c.ident == nil {
 		return s
 	}
-	return watchedSink{next: s, seen: c.ident.seen}
+	c.counting = newCounting(watchedSink{next: s, seen: c.ident.seen})
+	return c.counting
 }
 
 // derive makes the row of an exchange.
@@ -201,6 +203,9 @@ func (c *capture) derive(x *exchange.Exchange) exchange.Summary {
 func (c *capture) describe(d exchange.Deployment) {
 	if c.weigher != nil {
 		d = c.weigher.attach(d)
+	}
+	if c.counting != nil && d.Why != exchange.ReadAtAnswer {
+		c.counting.found(c.ident.counters(d), d.Upstream)
 	}
 	c.keep(d)
 }
@@ -234,6 +239,7 @@ func (c *capture) openServers() error {
 // serve starts the goroutines; Close ends them.
 func (c *capture) serve() {
 	if c.ident != nil {
+		c.counting.start(c.session)
 		c.ident.start(c.session, c.describe)
 	}
 	if c.weigher != nil {
@@ -352,6 +358,7 @@ func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
 func (c *capture) closeReaders(hurry context.Context) {
 	if c.ident != nil {
 		c.ident.Close()
+		c.counting.Close()
 	}
 	if c.weigher != nil {
 		c.weigher.Close(hurry)

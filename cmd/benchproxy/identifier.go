@@ -173,6 +173,16 @@ func (i *identifier) answered(x *exchange.Exchange, asked, model string) []strin
 	return word.Flags
 }
 
+// counters is where the engine of a reading counts its drafts; nil when it is not known to.
+func (i *identifier) counters(d exchange.Deployment) *counterSource {
+	for _, t := range i.targets {
+		if t.name == d.Upstream {
+			return newCounterSource(i.catalog, t, d)
+		}
+	}
+	return nil
+}
+
 // Close ends the reading. A first reading that waits for its turn has a moment: nothing runs any more.
 func (i *identifier) Close() {
 	close(i.last)

@@ -73,6 +73,7 @@ type replayTarget struct {
 	upstream *proxy.Upstream
 	session  *proxy.Session
 	writer   *recorder.Writer
+	counters *soloCounters // nil where requests overlap
 	failures *failureNotes
 
 	mu    sync.Mutex
@@ -163,6 +164,10 @@ func (r *replaying) openTarget(i int, u upstream, group exchange.ID) (*replayTar
 	}
 	so := r.s.session
 	so.Run, so.Mode, so.Harness, so.Sink, so.Identity = run.ID, run.Mode, version(), t.writer, run.Identity
+	if r.plan.Solo() {
+		t.counters = &soloCounters{next: t.writer}
+		so.Sink = t.counters
+	}
 	t.session = proxy.NewSession(so)
 	return t, nil
 }
