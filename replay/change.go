@@ -9,6 +9,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/internal/wire"
+	"github.com/benchproxy/benchproxy/replay/bridge"
 )
 
 // Kinds of intervention in a request that a plan changed before it was made. The recorded request is the changed one: it
@@ -19,7 +20,7 @@ const (
 	KindHeaderSet    = "planned_header_set"
 	KindHeaderUnset  = "planned_header_removed"
 	KindTargetSet    = "planned_target_set"
-	KindNonce        = "planned_nonce" // a text put before the prompt
+	KindNonce        = exchange.KindNonce // a text put before the prompt
 )
 
 // shownBytes bounds the old and new values that an intervention repeats.
@@ -30,6 +31,10 @@ type Changes struct {
 	Model   string            // "" leaves it
 	Headers []exchange.Header // set, replacing those of the same name
 	Edits   []Edit            // of the body, in order
+	// Bridges are the targets, in their order, as they are spoken to. A request that was recorded in another dialect is
+	// said in that of its target, before anything else is changed; none leave all requests in the dialect they have.
+	Bridges []bridge.Endpoint
+	Lossy   bool // what a target cannot be asked for is left out; else such a plan is refused
 }
 
 // Edit changes one field of a JSON body.
@@ -74,6 +79,7 @@ type draft struct {
 	headers        []exchange.Header
 	body           []byte
 	notes          []exchange.Intervention
+	translated     bool // it was recorded in another dialect
 }
 
 func (d *draft) note(kind, name, from, to, reason string) {
@@ -89,14 +95,16 @@ func shortened(s string) string {
 	return strings.ToValidUTF8(s[:shownBytes], "") + "…"
 }
 
-// draftOf is an item with the changes made. nonce is "" for none, session has no name for none. It is called ahead of the send.
-func (c *Changes) draftOf(it *Item, nonce string, session exchange.Header) (*draft, error) {
+// draftOf is an item for a target with the changes made. nonce is "" for none, session has no name for none. It is called
+// ahead of the send.
+func (c *Changes) draftOf(it *Item, target int, nonce string, session exchange.Header) (*draft, error) {
 	body, err := it.Payload()
 	if err != nil {
 		return nil, fmt.Errorf("read request %s: %w", it.ID, err)
 	}
 	d := &draft{method: it.Method, target: it.Target, headers: append([]exchange.Header(nil), it.Headers...), body: body}
 	d.unmask()
+	d.translate(c.endpoint(target), c.Model)
 	for _, h := range c.Headers {
 		d.setHeader(h, "header_asked")
 	}

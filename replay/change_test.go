@@ -134,7 +134,7 @@ func TestDraftOfARecordedRequest(t *testing.T) {
 	it.Headers = append(it.Headers, exchange.Header{Name: "Authorization", Value: "Bearer ***"},
 		exchange.Header{Name: "Accept-Encoding", Value: "gzip"}, exchange.Header{Name: "X-Keep", Value: "1"}, exchange.Header{Name: "x-keep", Value: "2"})
 	c := Changes{Model: "b", Headers: []exchange.Header{{Name: "X-Keep", Value: "3"}, {Name: "X-Api-Key", Value: "sk-secret"}}}
-	d, err := c.draftOf(&it, "N", exchange.Header{Name: "X-Talk", Value: "t1"})
+	d, err := c.draftOf(&it, 0, "N", exchange.Header{Name: "X-Talk", Value: "t1"})
 	if err != nil {
 		t.Fatal(err)
 	}

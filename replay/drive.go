@@ -35,6 +35,8 @@ type Driver struct {
 	broken  error     // a request that could not be made
 	missed  []int     // by target: requests whose instant came before sending ended, and that were not tried
 	links   []links   // by target
+
+	lessons *lessons
 }
 
 // links says whether a target was found at all.
@@ -42,7 +44,8 @@ type links struct{ found, lost int }
 
 // NewDriver is a driver of a plan whose targets are in the order of the plan's.
 func NewDriver(p *Plan, targets []Target) *Driver {
-	d := &Driver{plan: p, targets: targets, missed: make([]int, len(targets)), links: make([]links, len(targets))}
+	d := &Driver{plan: p, targets: targets, missed: make([]int, len(targets)), links: make([]links, len(targets)),
+		lessons: newLessons(p.o.Changes.Lossy)}
 	for i := range targets {
 		d.tallies = append(d.tallies, newTally(p, i))
 	}
@@ -169,7 +172,7 @@ func (p *Plan) draft(j *job, turn int) (*draft, error) {
 	if p.o.SessionHeader != "" {
 		session = exchange.Header{Name: p.o.SessionHeader, Value: p.token("session " + strconv.Itoa(j.target) + " " + j.talkName())}
 	}
-	return p.o.Changes.draftOf(j.turns[turn], p.nonceOf(j.talkName()), session)
+	return p.o.Changes.draftOf(j.turns[turn], j.target, p.nonceOf(j.talkName()), session)
 }
 
 // fail notes a request that could not be made. The first one counts.
@@ -290,7 +293,7 @@ func (s *sending) talk(r ready) {
 			return
 		}
 		if s.d.plan.o.LiveHistory {
-			h.answered(q, a.Transcript)
+			h.answered(q, x, a.Transcript)
 		}
 	}
 }
@@ -308,17 +311,26 @@ func (s *sending) instant(j *job, turn int) time.Time {
 	return now
 }
 
-// ask sends a turn, and again where the engine says that it cannot answer yet and when it can.
+// ask sends a turn, and again where the engine says that it cannot answer yet and when it can, or how else it wants
+// something said.
 func (s *sending) ask(j *job, turn int, q *draft, intended time.Time) *exchange.Exchange {
+	waits := 0
 	for attempt := 0; ; attempt++ {
+		if err := s.d.lessons.apply(j.target, q); err != nil {
+			s.d.fail(err)
+		}
 		c := q.call()
 		c.Origin, c.Item, c.Wave, c.Intended = j.turns[turn].Origin, j.item(turn, attempt), j.waveName(turn), intended
 		x := s.do(j.target, c)
+		intended = time.Time{} // a second attempt keeps no schedule
+		if s.d.lessons.learn(j.target, q, x) && s.ctx.Err() == nil {
+			continue
+		}
 		wait, again := retryAfter(x)
-		if !again || attempt >= s.d.plan.o.Retries || !s.until(clock.Now().Add(wait)) {
+		if !again || waits >= s.d.plan.o.Retries || !s.until(clock.Now().Add(wait)) {
 			return x
 		}
-		intended = time.Time{} // a second attempt keeps no schedule
+		waits++
 	}
 }
 
@@ -349,6 +361,27 @@ func (s *sending) do(target int, c proxy.Call) *exchange.Exchange {
 	return x
 }
 
+// warmup is one request of a warm-up.
+type warmup struct {
+	n, target int
+	q         *draft
+}
+
+// warm sends a request of a warm-up, and again where the engine wants something said otherwise: what it teaches here
+// costs the measuring nothing.
+func (s *sending) warm(w warmup, item string) {
+	for attempt := 0; ; attempt++ {
+		if err := s.d.lessons.apply(w.target, w.q); err != nil {
+			s.d.fail(err)
+		}
+		c := w.q.call()
+		c.Item = &exchange.PlanItem{Item: item, Turns: 1, Repeat: w.n, Attempt: attempt, Warmup: true}
+		if x := s.do(w.target, c); !s.d.lessons.learn(w.target, w.q, x) {
+			return
+		}
+	}
+}
+
 // warmUp sends requests in the form of the first one that is timed, each with a nonce of its own: it warms the engine and
 // not its cache of prompts. They go at the pace of a closed loop.
 func (s *sending) warmUp(ctx context.Context) error {
@@ -357,30 +390,28 @@ func (s *sending) warmUp(ctx context.Context) error {
 	if p.o.Warmup == 0 {
 		return nil
 	}
-	jobs := make(chan proxy.Call, p.o.Warmup)
+	jobs := make(chan warmup, p.o.Warmup*len(s.d.targets))
 	width := 1
 	if !p.o.open() {
 		width = min(p.o.Concurrency, p.o.Warmup)
 	}
 	it := p.jobs[0].turns[0]
 	for n := range p.o.Warmup {
-		q, err := p.o.Changes.draftOf(it, p.token("warmup "+strconv.Itoa(n)), exchange.Header{})
-		if err != nil {
-			return fmt.Errorf("warm up: %w: %w", exchange.ErrUsage, err)
+		for target := range s.d.targets {
+			q, err := p.o.Changes.draftOf(it, target, p.token("warmup "+strconv.Itoa(n)), exchange.Header{})
+			if err != nil {
+				return fmt.Errorf("warm up: %w: %w", exchange.ErrUsage, err)
+			}
+			jobs <- warmup{n, target, q}
 		}
-		c := q.call()
-		c.Item = &exchange.PlanItem{Item: it.ID, Turns: 1, Repeat: n, Warmup: true}
-		jobs <- c
 	}
 	close(jobs)
 	var all sync.WaitGroup
 	for range width {
 		all.Go(func() {
-			for c := range jobs {
-				for target := range s.d.targets {
-					if ctx.Err() == nil {
-						s.do(target, c)
-					}
+			for w := range jobs {
+				if ctx.Err() == nil {
+					s.warm(w, it.ID)
 				}
 			}
 		})

@@ -1,123 +1,100 @@
 package replay
 
 import (
-	"encoding/json"
-	"strconv"
-
+	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/wire"
+	"github.com/benchproxy/benchproxy/replay/bridge"
 )
 
 // history is what the engine has answered in a conversation so far, where later turns are to repeat that and not what was
-// recorded.
+// recorded. It is in the dialect that the engine speaks.
 type history struct {
 	answers []liveAnswer
-	asked   int // messages of the request before: the answer to it is the next one
 	last    liveAnswer
+	lost    bool // an answer could not be made a message
 }
 
-// liveAnswer is an answer as a message of a chat.
+// liveAnswer is an answer as a message of a conversation.
 type liveAnswer struct {
-	at      int // place among the messages
-	message string
-	calls   []wire.ToolCall
-}
-
-// chatMessage is the part of a message that matters here.
-type chatMessage struct {
-	Role      string `json:"role"`
-	ToolCall  string `json:"tool_call_id"`
-	ToolCalls []struct {
-		ID       string `json:"id"`
-		Function struct {
-			Name string `json:"name"`
-		} `json:"function"`
-	} `json:"tool_calls"`
-}
-
-func messagesIn(b []byte) []chatMessage {
-	var body struct {
-		Messages []chatMessage `json:"messages"`
-	}
-	if json.Unmarshal(b, &body) != nil {
-		return nil
-	}
-	return body.Messages
+	at int // place among the messages
+	bridge.Said
 }
 
 // answered notes the answer to a request.
-func (h *history) answered(q *draft, t *wire.Transcript) {
-	c := t.Choice0()
-	type function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	type call struct {
-		ID       string   `json:"id"`
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
-	m := struct {
-		Role    string  `json:"role"`
-		Content *string `json:"content"`
-		Calls   []call  `json:"tool_calls,omitempty"`
-	}{Role: "assistant"}
-	if c.Text != "" || len(c.ToolCalls) == 0 {
-		m.Content = &c.Text
-	}
-	for _, k := range c.ToolCalls {
-		m.Calls = append(m.Calls, call{ID: k.ID, Type: "function", Function: function{k.Name, k.Arguments}})
-	}
-	b, _ := json.Marshal(m) // strings always marshal
-	h.asked = len(messagesIn(q.body))
-	h.last = liveAnswer{at: h.asked, message: string(b), calls: c.ToolCalls}
+func (h *history) answered(q *draft, x *exchange.Exchange, t *wire.Transcript) {
+	d := wire.DialectOf(q.target)
+	said, err := bridge.Answer(d, x, t)
+	h.lost = h.lost || err != nil
+	h.last = liveAnswer{len(bridge.Turns(d, q.body)), said}
 }
 
 // rewrite puts the answers into the next request, in the place of the recorded ones, and gives tool results the ids of
 // the calls that were made now. false means that the conversation cannot go on as it was recorded: the engine called
 // other tools, or the request does not hold the answer where it should.
 func (h *history) rewrite(q *draft) bool {
-	messages := messagesIn(q.body)
-	if h.last.at >= len(messages) {
+	turns := bridge.Turns(wire.DialectOf(q.target), q.body)
+	if h.lost || h.last.at >= len(turns) {
 		return false
 	}
 	h.answers = append(h.answers, h.last)
 	for _, a := range h.answers {
-		recorded := messages[a.at]
-		if recorded.Role != "assistant" || len(recorded.ToolCalls) != len(a.calls) {
-			return false
-		}
-		for i, c := range recorded.ToolCalls {
-			if c.Function.Name != a.calls[i].Name {
-				return false
-			}
-			if !rename(q, messages, a.at, c.ID, a.calls[i].ID) {
-				return false
-			}
-		}
-		if q.edit(Edit{path: messagePath(a.at, ""), value: a.message}, "live_history") != nil {
+		if !a.stands(turns) || !a.putInto(q, turns) {
 			return false
 		}
 	}
 	return true
 }
 
-// rename gives the results of a tool call behind a message another id.
-func rename(q *draft, messages []chatMessage, after int, from, to string) bool {
-	for i := after + 1; i < len(messages); i++ {
-		if messages[i].Role == "assistant" {
-			return true
-		}
-		if messages[i].ToolCall == from && q.edit(Edit{path: messagePath(i, "tool_call_id"), value: quoted(to)}, "live_history") != nil {
+// stands reports whether the recorded answer in the place of this one called the same tools.
+func (a *liveAnswer) stands(turns []bridge.Turn) bool {
+	recorded := turns[a.at]
+	if !recorded.Assistant || len(recorded.Calls) != len(a.Calls) {
+		return false
+	}
+	for i, c := range recorded.Calls {
+		if c.Name != a.Calls[i].Name {
 			return false
 		}
 	}
 	return true
 }
 
-func messagePath(i int, field string) jsonPath {
-	p, _ := parsePath("messages[" + strconv.Itoa(i) + "]") // it is a path
-	if field != "" {
-		p = append(p, pathStep{name: field, index: -1})
+// putInto puts the answer into a request, and its ids into the results behind it.
+func (a *liveAnswer) putInto(q *draft, turns []bridge.Turn) bool {
+	recorded := turns[a.at].Calls
+	nth := 0
+	for _, t := range turns[a.at+1:] {
+		if t.Assistant {
+			break
+		}
+		for _, res := range t.Results {
+			for i, c := range recorded {
+				if res.ID != "" && res.ID == c.ID || res.ID == "" && i == nth {
+					if !setID(q, res, a.Calls[i].ID) {
+						return false
+					}
+					break
+				}
+			}
+			nth++
+		}
 	}
-	return p
+	return setPath(q, turns[a.at].Path, string(a.Message))
+}
+
+// setID names the call that a result belongs to.
+func setID(q *draft, res bridge.ResultAt, id string) bool {
+	if res.ID == id {
+		return true
+	}
+	value := "" // an engine that gives no ids wants none
+	if id != "" {
+		value = quoted(id)
+	}
+	return setPath(q, res.Path, value)
+}
+
+func setPath(q *draft, path, value string) bool {
+	p, err := parsePath(path)
+	return err == nil && q.edit(Edit{path: p, value: value}, "live_history") == nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
-	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
 // PlanScheme is the prefix of every plan hash: the version of the rules that make it.
@@ -261,6 +260,9 @@ func (p *Plan) hash() string {
 	fmt.Fprintf(h, "%s\n%s %d %g %s %d %g %d\n", p.Workload, o.Loop, o.Concurrency, o.Rate, o.Arrivals, o.Seed, o.Speed, o.MaxGap)
 	fmt.Fprintf(h, "%d %t %d %q %t %d\n", o.Warmup, o.Nonce, o.Duration, o.SessionHeader, o.LiveHistory, len(o.Targets))
 	fmt.Fprintf(h, "%q %q %q\n", o.Changes.Model, o.Changes.Headers, o.Changes.Edits)
+	for _, b := range o.Changes.Bridges {
+		fmt.Fprintf(h, "bridge %q %t\n", b.Dialect, o.Changes.Lossy)
+	}
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		fmt.Fprintf(h, "%d %d %d %v\n", j.target, j.repeat, j.wave, j.at)
@@ -274,35 +276,24 @@ func (p *Plan) hash() string {
 // checkHistory refuses conversations whose answers cannot be put into the next turn.
 func (p *Plan) checkHistory() error {
 	for i := range p.jobs {
-		for _, it := range p.jobs[i].turns {
-			if len(p.jobs[i].turns) > 1 && wire.DialectOf(it.Target) != wire.DialectChat {
-				return badPlan("request %s is a turn of a conversation at %s; live history is for chat completions", it.ID, it.Target)
+		j := &p.jobs[i]
+		for _, it := range j.turns {
+			if len(j.turns) > 1 && !p.o.Changes.goesOn(it, j.target) {
+				return badPlan("request %s is a turn of a conversation at %s; live history is for chats", it.ID, it.Target)
 			}
 		}
 	}
 	return nil
 }
 
-// Check makes every request once, without sending it, where the options change requests: what cannot be changed is
-// found before the first one is sent.
+// Check makes every request once, without sending it, where the options change requests: what cannot be changed, or not
+// be said to a target, is found before the first one is sent.
 func (p *Plan) Check() error {
 	c := &p.o.Changes
-	if c.Model == "" && len(c.Edits) == 0 && !p.o.Nonce {
+	if c.Model == "" && len(c.Edits)+len(c.Bridges) == 0 && !p.o.Nonce {
 		return nil
 	}
-	seen := map[*Item]bool{}
-	for i := range p.jobs {
-		for _, it := range p.jobs[i].turns {
-			if seen[it] {
-				continue
-			}
-			seen[it] = true
-			if _, err := c.draftOf(it, p.nonceOf("check"), exchange.Header{}); err != nil {
-				return fmt.Errorf("%w: %w", exchange.ErrUsage, err)
-			}
-		}
-	}
-	return nil
+	return p.checkLosses()
 }
 
 // nonceOf is the nonce of what is named, "" when there is none: of one length for all, so that prompts stay comparable.

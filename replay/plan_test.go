@@ -30,7 +30,7 @@ func TestPlanRefusesWhatMakesNoSense(t *testing.T) {
 	untimed.Items[1].At = AtUnknown
 	talk := many(2, 0, 1)
 	for i := range talk.Items {
-		talk.Items[i].Conversation, talk.Items[i].Turn, talk.Items[i].Target = "c", i, "/v1/messages"
+		talk.Items[i].Conversation, talk.Items[i].Turn, talk.Items[i].Target = "c", i, "/v1/completions"
 	}
 	for want, tc := range map[string]struct {
 		w *Workload

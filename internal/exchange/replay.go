@@ -8,7 +8,7 @@ type PlanItem struct {
 	Turn         int    `json:"turn"`                   // of the conversation, from 0
 	Turns        int    `json:"turns"`                  // of the conversation as planned; 1 for a request of its own
 	Repeat       int    `json:"repeat"`                 // of the workload, from 0
-	Attempt      int    `json:"attempt"`                // from 0; a later one is sent because the engine asked for it with a 503
+	Attempt      int    `json:"attempt"`                // from 0; a later one is sent because the engine asked for it with a 503, or with a 400 for another spelling
 	Warmup       bool   `json:"warmup,omitempty"`       // sent before the measuring began; in no figure of the run
 }
 
@@ -40,7 +40,7 @@ type ItemCounts struct {
 	Unsent   int `json:"unsent"`   // never begun: the time was over, or the run was ended
 	Broken   int `json:"broken"`   // begun and cut by the end of the run
 	Requests int `json:"requests"` // exchanges, without warm-ups
-	Retries  int `json:"retries"`  // of them later attempts, after a 503
+	Retries  int `json:"retries"`  // of them later attempts, after a 503 or for another spelling
 	Warmups  int `json:"warmups"`  // exchanges before the measuring began
 }
 

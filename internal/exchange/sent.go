@@ -4,6 +4,10 @@ package exchange
 // body, which From repeats, became To.
 const KindBodyChanged = "body_changed"
 
+// KindNonce is the Kind of an intervention that put a text of its own before the prompt, so that no cache of prefixes
+// holds it.
+const KindNonce = "planned_nonce"
+
 // SentRequest is the request of x as the engine got it, as far as its body goes: the client's body with the changes that
 // the interventions tell. ok is false when the body passed as it was, and when it cannot be made because the client's
 // body was cut or an intervention does not fit it.
