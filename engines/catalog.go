@@ -119,7 +119,7 @@ func (p Profile) check() error {
 	case p.Kind == KindHosted && len(p.Recognize.Hosts) == 0:
 		return fmt.Errorf("%s: a hosted API is recognized by its host", p.ID)
 	}
-	for _, part := range []func() error{p.checkRecognize, p.checkMetadata, p.checkRequests, p.checkCounters, p.checkControl} {
+	for _, part := range []func() error{p.checkRecognize, p.checkSpeaks, p.checkMetadata, p.checkRequests, p.checkCounters, p.checkControl} {
 		if err := part(); err != nil {
 			return fmt.Errorf("%s: %w", p.ID, err)
 		}

@@ -29,7 +29,7 @@ func TestCountersOfEachEngine(t *testing.T) {
 		"tensorfold": {"tensorfold-metrics", withTokens(reading(80, 61), 900)},
 		"halogen":    {"halogen-metrics", withTokens(exchange.CounterReading{}, 77)},
 	} {
-		s := &server{answers: map[string]played{"/metrics": wire(t, tc.file)}}
+		s := &server{answers: map[string]played{"/metrics": probeBody(t, tc.file)}}
 		got, err := builtin(t).ReadCounters(context.Background(), s, base, engine, Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -106,8 +106,8 @@ func identify(t testing.TB, s Doer, o Options) exchange.Deployment {
 	return d
 }
 
-// wire is a written probe body, as JSON or text under a status 200.
-func wire(t testing.TB, name string) played {
+// probeBody is a written probe body, as JSON or text under a status 200.
+func probeBody(t testing.TB, name string) played {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "wire", name+".txt"))
 	if err != nil {

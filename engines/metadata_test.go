@@ -90,16 +90,16 @@ func TestMetadataOfWrittenBodies(t *testing.T) {
 		answers map[string]played
 		want    facts
 	}{
-		"vllm": {map[string]played{"/metrics": wire(t, "vllm-metrics"), "/v1/models": wire(t, "vllm-models"), "/version": jsonBody(`{"version":"0.11.2"}`),
-			"/health": wire(t, "vllm-health-ok")}, facts{"engine": "vllm", "version": "0.11.2", "model": "Qwen/Qwen3-8B", "root": "Qwen/Qwen3-8B", "window": int64(40960)}},
-		"sglang":     {map[string]played{"/metrics": wire(t, "sglang-metrics")}, facts{"engine": "sglang"}},
-		"tensorfold": {map[string]played{"/metrics": wire(t, "tensorfold-metrics")}, facts{"engine": "tensorfold"}},
-		"halogen":    {map[string]played{"/metrics": wire(t, "halogen-metrics"), "/health": jsonBody(`{"version":"0.16.2"}`)}, facts{"engine": "halogen", "version": "0.16.2"}},
-		"llamacpp":   {map[string]played{"/metrics": wire(t, "llamacpp-metrics"), "/health": wire(t, "llamacpp-health-ok")}, facts{"engine": "llamacpp"}},
-		"strata": {map[string]played{"/metrics": wire(t, "strata-metrics-json"), "/props": wire(t, "strata-props")},
+		"vllm": {map[string]played{"/metrics": probeBody(t, "vllm-metrics"), "/v1/models": probeBody(t, "vllm-models"), "/version": jsonBody(`{"version":"0.11.2"}`),
+			"/health": probeBody(t, "vllm-health-ok")}, facts{"engine": "vllm", "version": "0.11.2", "model": "Qwen/Qwen3-8B", "root": "Qwen/Qwen3-8B", "window": int64(40960)}},
+		"sglang":     {map[string]played{"/metrics": probeBody(t, "sglang-metrics")}, facts{"engine": "sglang"}},
+		"tensorfold": {map[string]played{"/metrics": probeBody(t, "tensorfold-metrics")}, facts{"engine": "tensorfold"}},
+		"halogen":    {map[string]played{"/metrics": probeBody(t, "halogen-metrics"), "/health": jsonBody(`{"version":"0.16.2"}`)}, facts{"engine": "halogen", "version": "0.16.2"}},
+		"llamacpp":   {map[string]played{"/metrics": probeBody(t, "llamacpp-metrics"), "/health": probeBody(t, "llamacpp-health-ok")}, facts{"engine": "llamacpp"}},
+		"strata": {map[string]played{"/metrics": probeBody(t, "strata-metrics-json"), "/props": probeBody(t, "strata-props")},
 			facts{"engine": "strata", "version": "0.9.1", "window": int64(32768), "slots": int64(1)}},
-		"ollama's root alone":              {map[string]played{"/": wire(t, "ollama-root")}, facts{"engine": Unknown}},
-		"a loading answer with status 200": {map[string]played{"/health": wire(t, "llamacpp-health-loading-503")}, facts{"engine": Unknown}},
+		"ollama's root alone":              {map[string]played{"/": probeBody(t, "ollama-root")}, facts{"engine": Unknown}},
+		"a loading answer with status 200": {map[string]played{"/health": probeBody(t, "llamacpp-health-loading-503")}, facts{"engine": Unknown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, factsOf(identify(t, &server{answers: c.answers}, Options{}))); diff != "" {
@@ -110,7 +110,7 @@ func TestMetadataOfWrittenBodies(t *testing.T) {
 }
 
 func TestHTMLIdentifiesNothing(t *testing.T) {
-	html := wire(t, "tensorsharp-html-200")
+	html := probeBody(t, "tensorsharp-html-200")
 	html.header = http.Header{"Content-Type": {"text/html"}}
 	s := &server{answers: map[string]played{}, other: &html}
 	if d := identify(t, s, Options{}); d.Engine != Unknown || d.Model != nil || len(d.Models) != 0 {

@@ -20,6 +20,7 @@ type Profile struct {
 	Ready     *Ready        `json:"ready,omitempty"`    // nil: no document says it
 	Metadata  []Read        `json:"metadata,omitempty"` // in order of preference; the first value of a field counts
 	Avoid     []string      `json:"avoid,omitempty"`    // paths that make it work when they are asked
+	Speaks    []string      `json:"speaks,omitempty"`   // dialects of its endpoints, the one to use first; none where that is not known
 	Requests  Requests      `json:"requests"`
 	Counters  *CounterNames `json:"counters,omitempty"` // of drafts; nil where no document counts them
 	Devices   []Visible     `json:"devices,omitempty"`  // environment variables that choose devices
@@ -141,6 +142,8 @@ type Requests struct {
 	TokenIDs json.RawMessage `json:"token_ids,omitempty"` // asks for token ids
 	NoCache  json.RawMessage `json:"no_cache,omitempty"`  // computes the whole prompt
 	Timings  json.RawMessage `json:"timings,omitempty"`   // asks for the engine's own timings
+
+	Repetition string `json:"repetition,omitempty"` // field of chat for the penalty of repetitions; "" = repetition_penalty
 }
 
 // How a stream comes to report usage.

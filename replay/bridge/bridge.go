@@ -25,7 +25,7 @@ type Endpoint struct {
 
 // EndpointOf is an engine by its profile, spoken to in a dialect.
 func EndpointOf(d wire.Dialect, p engines.Profile) Endpoint {
-	e := Endpoint{Dialect: d, Hosted: p.Kind == engines.KindHosted}
+	e := Endpoint{Dialect: d, Repetition: p.Requests.Repetition, Hosted: p.Kind == engines.KindHosted}
 	for _, name := range p.Requests.Limit {
 		if !strings.Contains(name, ".") { // with a dot it is one of another dialect
 			e.Limit = name
