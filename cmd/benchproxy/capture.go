@@ -29,9 +29,11 @@ type captureSettings struct {
 	listen         string
 	listenExplicit bool
 	admin          string // "off" for none
+	adminKey       string // that its readers must send, "" for none
 	adminExplicit  bool
 	store          string // directory; "" only measures
 	sync           bool
+	keep           recorder.Retention // limits of the store while it is recorded into
 	queue          int64
 	run            exchange.Run
 	identify       bool   // read what answers behind the upstreams
@@ -63,6 +65,7 @@ type capture struct {
 	catalog   *engines.Catalog
 	ident     *identifier // nil: nobody is asked
 	counting  *counting   // nil: as ident
+	keeper    *keeper     // nil: nothing is kept
 	weigher   *weigher    // nil: no model file was named
 	failed    chan error  // a listener that stopped by itself
 	stopBoard context.CancelFunc
@@ -245,6 +248,9 @@ func (c *capture) serve() {
 	if c.weigher != nil {
 		c.weigher.start(c.ident != nil)
 	}
+	if c.store != nil {
+		c.keeper = startKeeper(c.store, c.s.keep, recorder.DefaultKeepEvery, c.board.Note)
+	}
 	for i, srv := range c.servers {
 		c.wg.Go(func() {
 			if err := srv.Serve(c.listeners[i]); err != nil {
@@ -266,7 +272,7 @@ func (c *capture) serve() {
 }
 
 func (c *capture) adminOptions() web.Options {
-	o := web.Options{Health: c.health}
+	o := web.Options{Health: c.health, Key: c.s.adminKey}
 	if c.store != nil {
 		o.Store = c.store
 		o.Stats = func() (any, error) { return c.store.Stats() }
@@ -362,6 +368,9 @@ func (c *capture) closeReaders(hurry context.Context) {
 	}
 	if c.weigher != nil {
 		c.weigher.Close(hurry)
+	}
+	if c.keeper != nil {
+		c.keeper.Close()
 	}
 }
 

@@ -34,6 +34,7 @@ func proxyFlags() []cli.Flag {
 		configFlag(),
 		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "`ADDR` clients are pointed at"},
 		&cli.StringFlag{Name: "admin", Value: defaultAdmin, Usage: "`ADDR` of health and read API, or off"},
+		&cli.StringFlag{Name: "admin-key-file", Usage: "`FILE` with a key that readers of --admin must send (or BENCHPROXY_ADMIN_KEY, where other commands take it from)"},
 		&cli.StringFlag{Name: "api-key-file", Usage: "`FILE` with a key that clients must send (or BENCHPROXY_API_KEY)"},
 		&cli.StringSliceFlag{Name: "header", Usage: "`\"NAME: VALUE\"` added when sending to the engine; repeatable"},
 		&cli.BoolFlag{Name: "add-usage", Usage: "ask the engine for the token counts of streams whose client does not, and keep them from the client"},
@@ -74,7 +75,7 @@ func checkBounds(c *cli.Context) error {
 		name := f.Names()[0]
 		switch f.(type) {
 		case *cli.IntFlag:
-			if n := c.Int(name); n < 1 || n > maxMIB {
+			if n := c.Int(name); c.IsSet(name) && (n < 1 || n > maxMIB) {
 				return usagef("--%s %d is not from 1 to %d MiB", name, n, maxMIB)
 			}
 		case *cli.DurationFlag:
@@ -184,8 +185,8 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	if err := proxy.CheckBind(s.listen, s.server.Key, c.Bool("insecure")); err != nil {
 		return s, err
 	}
-	if s.admin != adminOff && !loopback(s.admin) && !c.Bool("insecure") {
-		return s, usagef("the admin listener %s would show recordings to other machines; keep it on loopback, or say --insecure", s.admin)
+	if err := p.adminSettings(c, &s); err != nil {
+		return s, err
 	}
 	dialect, err := dialectFor(c.String("format"), s.upstreams)
 	if err != nil {
@@ -216,6 +217,17 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	}
 	s.run = newRun(mode, c.String("run"), s.upstreams)
 	return s, nil
+}
+
+// adminSettings reads who may read the admin listener.
+func (p *program) adminSettings(c *cli.Context, s *captureSettings) (err error) {
+	if s.adminKey, err = p.adminKey(c); err != nil {
+		return err
+	}
+	if s.admin != adminOff && !loopback(s.admin) && s.adminKey == "" && !c.Bool("insecure") {
+		return usagef("the admin listener %s would show recordings to other machines; keep it on loopback, give it a key with --admin-key-file, or say --insecure", s.admin)
+	}
+	return nil
 }
 
 // dialectFor is what answers are read as: --format, else what the targets say, which must agree, for one run reads all its

@@ -64,12 +64,12 @@ func (p *program) export(c *cli.Context) error {
 	if o.Format == replay.FormatParquet && (out == "" || out == "-") {
 		return usagef("tables need a directory; name one with --out DIR")
 	}
-	own, err := p.openOwn(c, "export run")
+	r, err := p.openReading(c)
 	if err != nil {
 		return err
 	}
-	defer own.Close()
-	run, err := own.Run(c.Args().First())
+	defer r.Close()
+	run, err := r.Run(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (p *program) export(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	report, err := replay.Export(c.Context, own, &run, to, *o)
+	report, err := replay.Export(c.Context, r, &run, to, *o)
 	if err == nil {
 		err = files.keep()
 	}

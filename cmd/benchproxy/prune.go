@@ -15,10 +15,11 @@ func (p *program) pruneCommand() *cli.Command {
 	return &cli.Command{
 		Name: "prune", Usage: "remove runs and give their space back", ArgsUsage: "[RUN...]",
 		Description: "Removes the runs named, those older than --older, and the oldest until the rest fits in --keep. Pinned runs and goldens\n" +
-			"stay. Without --yes it only tells what it would do.",
+			"stay. Without --yes it only tells what it would do. record has both limits too, for the store it is recording into.",
 		Flags: []cli.Flag{storeFlag(), jsonFlag(),
 			&cli.DurationFlag{Name: "older", Usage: "remove runs that started longer ago, as `DURATION` (720h is 30 days)"},
 			&cli.IntFlag{Name: "keep", Usage: "remove the oldest until the records of the rest take at most so many `MIB`"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only tell, as without --yes"},
 			&cli.BoolFlag{Name: "yes", Usage: "do it"}},
 		Action: p.interruptible(p.prune),
 	}
@@ -28,19 +29,19 @@ func (p *program) prune(c *cli.Context) error {
 	if c.Args().Len() == 0 && !c.IsSet("older") && !c.IsSet("keep") {
 		return usagef("nothing says what to remove; name runs, or say --older or --keep")
 	}
-	// A limit that is none must not be read as one: what it removes is gone.
-	if older := c.Duration("older"); c.IsSet("older") && older <= 0 {
-		return usagef("--older %s is not an age", older)
+	if c.Bool("yes") && c.Bool("dry-run") {
+		return usagef("say one of --yes and --dry-run")
 	}
-	if n := c.Int("keep"); c.IsSet("keep") && (n < 1 || n > maxMIB) {
-		return usagef("--keep %d is not from 1 to %d MiB", n, maxMIB)
+	keep, err := limits(c, "older", "keep")
+	if err != nil {
+		return err
 	}
+	keep.DryRun = !c.Bool("yes")
 	own, err := p.openOwn(c, "prune store")
 	if err != nil {
 		return err
 	}
 	defer own.Close()
-	keep := recorder.Retention{MaxAge: c.Duration("older"), MaxBytes: int64(c.Int("keep")) << 20, DryRun: !c.Bool("yes")}
 	for _, name := range c.Args().Slice() {
 		run, err := own.Run(name)
 		if err != nil {
@@ -59,13 +60,7 @@ func (p *program) prune(c *cli.Context) error {
 	if report.DryRun {
 		verb = "would remove"
 	}
-	for _, run := range report.Removed {
-		fmt.Fprintf(p.Stdout, "%s %s  %d exchanges, %s\n", verb, runName(run.Run), run.Counts.Stored, bytesText(run.Bytes))
-	}
-	for name, why := range report.Kept {
-		fmt.Fprintf(p.Stdout, "kept %s: %s\n", printable(name), why)
-	}
-	fmt.Fprintf(p.Stdout, "store before %s, after %s\n", bytesText(report.BytesBefore), bytesText(report.BytesAfter))
+	printRemoved(p.Stdout, report, verb)
 	if report.DryRun && len(report.Removed) > 0 {
 		fmt.Fprintln(p.Stdout, "nothing was removed; say --yes to do it")
 	}

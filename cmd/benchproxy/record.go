@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,7 +25,7 @@ func (p *program) recordCommand() *cli.Command {
 			"   benchproxy record --upstream http://127.0.0.1:8080\n" +
 			"   benchproxy record --upstream http://127.0.0.1:8080 --run agent -- python agent.py\n" +
 			"   benchproxy record --upstream a=http://127.0.0.1:8080 --upstream b=http://127.0.0.1:8081",
-		Flags: append(append(proxyFlags(), draftingFlags()...),
+		Flags: append(slices.Concat(proxyFlags(), draftingFlags(), keepFlags()),
 			storeFlag(),
 			&cli.StringFlag{Name: "run", Usage: "`NAME` of the run"},
 			&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` to keep with the run; repeatable"},
@@ -75,6 +76,9 @@ func (p *program) recordSettings(c *cli.Context) (captureSettings, error) {
 	s.run.Identity = s.session.Identity
 	s.run.Command = redact.Args(p.rest)
 	s.queue = int64(c.Int("queue")) << 20
+	if s.keep, err = limits(c, "prune-older", "prune-keep"); err != nil {
+		return s, err
+	}
 	s.store, err = p.storeDir(c)
 	return s, err
 }

@@ -60,6 +60,7 @@ type replaying struct {
 	env     env
 	s       replaySettings
 	store   *recorder.Store
+	from    reading // the store that has the run, where that is another one; nil otherwise
 	source  string // of the workload, for the run
 	origin  string // name of the recorded run, "" for a file
 	plan    *replay.Plan
@@ -85,8 +86,16 @@ func (r *replaying) open(ctx context.Context, name string) error {
 	var err error
 	r.store, err = recorder.Open(r.s.store, recorder.Options{Sync: r.s.sync, Harness: version(), Host: thisHost().Fingerprint(),
 		Log: slog.New(slog.NewTextHandler(r.env.Stderr, nil))})
+	if errors.Is(err, exchange.ErrLocked) {
+		return fmt.Errorf("%w; --from DIR reads a run of a store in use, --store DIR is another one for the new run", err)
+	}
 	if err != nil {
 		return err
+	}
+	if r.s.openFrom != nil {
+		if r.from, err = r.s.openFrom(); err != nil {
+			return err
+		}
 	}
 	w, err := r.workload(ctx, name)
 	if err != nil {
@@ -118,6 +127,13 @@ func (r *replaying) open(ctx context.Context, name string) error {
 
 // workload is the run of that name, or else the file.
 func (r *replaying) workload(ctx context.Context, name string) (*replay.Workload, error) {
+	if r.from != nil { // what it says stands: a file is no run of that store
+		run, err := r.from.Run(name)
+		if err != nil {
+			return nil, err
+		}
+		return replay.FromRun(ctx, r.from, &run, r.s.filter)
+	}
 	run, err := r.store.Run(name)
 	if err == nil {
 		r.origin = name
@@ -302,6 +318,9 @@ func (r *replaying) Close() {
 		if t.writer != nil {
 			_, _ = t.writer.Close(context.Background()) // closed already, but for an error that is told
 		}
+	}
+	if r.from != nil {
+		r.from.Close()
 	}
 	if r.store != nil {
 		_ = r.store.Close() // as above

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ func replayFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "target", Usage: "`[NAME=]URL` of an engine, or a target of the config; several are sent to in random order"},
 		configFlag(), storeFlag(),
+		&cli.StringFlag{Name: "from", Usage: "`DIR` of the store that has RUN, where it is not --store; one that a running proxy holds is read through it"},
 		&cli.StringFlag{Name: "run", Usage: "`NAME` of the new run; with several targets theirs is added"},
 		&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` to keep with the run; repeatable"},
 
@@ -69,6 +71,7 @@ func inFormats() []string {
 // replaySettings are what replay was asked for.
 type replaySettings struct {
 	store       string
+	openFrom    func() (reading, error) // the store that has the run; nil for the one that takes the new run
 	sync        bool
 	name        string
 	labels      map[string]string
@@ -267,8 +270,24 @@ func (p *program) replayStore(c *cli.Context, s *replaySettings) (err error) {
 	if s.labels, err = labels(c); err != nil {
 		return err
 	}
-	s.store, err = p.storeDir(c)
-	return err
+	if s.store, err = p.storeDir(c); err != nil {
+		return err
+	}
+	dir := c.String("from")
+	if c.IsSet("from") && dir == "" {
+		return usagef("--from names no directory")
+	}
+	if dir != "" && !sameDir(dir, s.store) {
+		s.openFrom = func() (reading, error) { return p.openReadingIn(c, dir) }
+	}
+	return nil
+}
+
+// sameDir reports whether two names are of one directory.
+func sameDir(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // headerFlags are the --header flags.

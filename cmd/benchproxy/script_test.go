@@ -154,7 +154,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = exec.Command(args[2], args[3:]...)
 	s.cmd.Dir = ts.MkAbs(".")
 	s.cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "BENCHPROXY_STORE=" + ts.Getenv("BENCHPROXY_STORE")}
-	for _, name := range []string{"BENCHPROXY_API_KEY", "BENCHPROXY_UPSTREAM_KEY", "GORACE", "TMPDIR"} {
+	for _, name := range []string{"BENCHPROXY_API_KEY", "BENCHPROXY_UPSTREAM_KEY", "BENCHPROXY_ADMIN_KEY", "GORACE", "TMPDIR"} {
 		if v := ts.Getenv(name); v != "" {
 			s.cmd.Env = append(s.cmd.Env, name+"="+v)
 		}

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,85 +15,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
-	"github.com/benchproxy/benchproxy/internal/web"
-	"github.com/benchproxy/benchproxy/recorder"
 )
-
-// reading is a store as the store commands see it: opened here, or asked through the proxy that owns it.
-type reading interface {
-	Runs() ([]exchange.Run, error)
-	Run(idOrName string) (exchange.Run, error)
-	Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error]
-	Detail(ctx context.Context, id exchange.ID) (exchange.Detail, error)
-	Bytes(ctx context.Context, id exchange.ID, side, part string) (io.ReadCloser, error)
-	Stats(ctx context.Context) (json.RawMessage, error)
-	Check(ctx context.Context) (json.RawMessage, error)
-	Close()
-}
-
-// openReading opens the store of a command. When a proxy holds it, its admin listener is asked instead.
-func (p *program) openReading(c *cli.Context) (reading, error) {
-	dir, err := p.storeDir(c)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return nil, &exchange.Error{Op: "open store", Object: dir, Side: exchange.SideStore, Cause: exchange.ErrMiss,
-			Hint: "nothing was recorded there yet; name another with --store DIR"}
-	}
-	store, err := recorder.Open(dir, recorder.Options{Harness: version(), Log: p.log()})
-	if err == nil {
-		return local{store}, nil
-	}
-	if owner, ok := recorder.ReadOwner(dir); ok && owner.Admin != "" && errors.Is(err, exchange.ErrLocked) {
-		return web.NewClient(owner.Admin), nil
-	}
-	return nil, err
-}
-
-// local reads a store that this process opened.
-type local struct{ *recorder.Store }
-
-func (l local) Close() { _ = l.Store.Close() } // nothing was written
-
-func (l local) Detail(_ context.Context, id exchange.ID) (exchange.Detail, error) {
-	x, row, err := l.Exchange(id)
-	if err != nil {
-		return exchange.Detail{}, err
-	}
-	return measure.Detail(x, row), nil
-}
-
-func (l local) Bytes(_ context.Context, id exchange.ID, side, part string) (io.ReadCloser, error) {
-	x, _, err := l.Exchange(id)
-	if err != nil {
-		return nil, err
-	}
-	head, body := x.Request.Head, x.Request.Body
-	if side == "response" {
-		head, body = x.Response.Head, x.Response.Body
-	}
-	if part == "head" {
-		return io.NopCloser(bytes.NewReader(head)), nil
-	}
-	return io.NopCloser(body.Reader()), nil
-}
-
-func (l local) Stats(context.Context) (json.RawMessage, error) {
-	s, err := l.Store.Stats()
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(s)
-}
-
-func (l local) Check(ctx context.Context) (json.RawMessage, error) {
-	r, err := l.Store.Check(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(r)
-}
 
 func (p *program) storeCommand() *cli.Command {
 	return &cli.Command{

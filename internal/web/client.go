@@ -5,26 +5,31 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/recorder"
 )
 
 // Client reads a store through the admin listener of the proxy that owns it.
 type Client struct {
 	base string
+	key  string
 	http *http.Client
 }
 
-// NewClient makes a client of the admin listener at addr (host:port). Close frees its connections.
-func NewClient(addr string) *Client {
-	return &Client{base: "http://" + addr, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true, ResponseHeaderTimeout: time.Minute}}}
+// NewClient makes a client of the admin listener at addr (host:port), which may want a key; "" sends none. Close frees
+// its connections.
+func NewClient(addr, key string) *Client {
+	// No proxy of the environment: the listener is on this machine. A connection is used again, for an export asks once
+	// for each exchange.
+	return &Client{base: "http://" + addr, key: key, http: &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: time.Minute}}}
 }
 
 // Close frees the connections.
@@ -36,13 +41,16 @@ func (c *Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the proxy that owns the store: %w", err)
 	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, &exchange.Error{Op: "ask the proxy that owns the store", Object: c.base, Side: exchange.SideStore, Cause: err,
-			Hint: "its admin listener does not answer; stop that proxy to read the store directly"}
+			Hint: "its admin listener does not answer; if that proxy ended just now, run this again, else stop it to read the store directly"}
 	}
 	if resp.StatusCode == http.StatusOK {
-		return resp.Body, nil
+		return &answer{ReadCloser: resp.Body, c: c}, nil
 	}
 	defer resp.Body.Close()
 	var p problem
@@ -50,7 +58,31 @@ func (c *Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("ask the proxy that owns the store: %s answered %s", c.base, resp.Status)
 	}
 	kinds := map[int]error{http.StatusNotFound: exchange.ErrMiss, http.StatusBadRequest: exchange.ErrUsage}
+	if resp.StatusCode == http.StatusUnauthorized {
+		return nil, &exchange.Error{Op: "ask the proxy that owns the store", Object: c.base, Side: exchange.SideClient, Cause: errors.New(p.Error.Message),
+			Hint: "put the key that it was started with into BENCHPROXY_ADMIN_KEY"}
+	}
 	return nil, remoteError{text: p.Error.Message, kind: kinds[resp.StatusCode]}
+}
+
+// answer is the body of an answer. One that ends early says what that means.
+type answer struct {
+	io.ReadCloser
+	c *Client
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = a.c.cutOff(err)
+	}
+	return n, err
+}
+
+// cutOff is the error of an answer that ended before its end.
+func (c *Client) cutOff(err error) error {
+	return &exchange.Error{Op: "read answer of the proxy that owns the store", Object: c.base, Side: exchange.SideStore, Cause: err,
+		Hint: "it ended, or met an error, while it answered; nothing of the answer is used: run this again"}
 }
 
 // remoteError is an error told by the owner of the store, with the kind its status stands for.
@@ -88,8 +120,13 @@ func (c *Client) Run(idOrName string) (exchange.Run, error) {
 
 // Summaries are the rows of a run in order.
 func (c *Client) Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error] {
+	return c.rows("/api/v1/runs/" + url.PathEscape(string(run)) + "/exchanges")
+}
+
+// rows reads rows as they come.
+func (c *Client) rows(path string) iter.Seq2[exchange.Summary, error] {
 	return func(yield func(exchange.Summary, error) bool) {
-		body, err := c.get(context.Background(), "/api/v1/runs/"+url.PathEscape(string(run))+"/exchanges")
+		body, err := c.get(context.Background(), path)
 		if err != nil {
 			yield(exchange.Summary{}, err)
 			return
@@ -112,14 +149,21 @@ func (c *Client) Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error] {
 	}
 }
 
-// Detail is one exchange with its texts.
-func (c *Client) Detail(ctx context.Context, id exchange.ID) (exchange.Detail, error) {
-	return getJSON[exchange.Detail](ctx, c, "/api/v1/exchanges/"+url.PathEscape(string(id)))
-}
-
-// Bytes opens a part (head or body) of a side (request or response) of a stored exchange.
-func (c *Client) Bytes(ctx context.Context, id exchange.ID, side, part string) (io.ReadCloser, error) {
-	return c.get(ctx, strings.Join([]string{"/api/v1/exchanges", url.PathEscape(string(id)), side, part}, "/"))
+// Exchange is a whole exchange with its row, as the store itself gives it. Its bodies are in memory.
+func (c *Client) Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, error) {
+	body, err := c.get(context.Background(), "/api/v1/exchanges/"+url.PathEscape(string(id))+"/record")
+	if err != nil {
+		return nil, exchange.Summary{}, err
+	}
+	defer body.Close()
+	x, row, err := recorder.ReadExchange(body)
+	if err == nil {
+		_, err = io.Copy(io.Discard, body) // to its end, or the connection cannot be used again
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, new(*exchange.Error)) {
+		err = c.cutOff(err)
+	}
+	return x, row, err
 }
 
 // Stats is the JSON document of the store's sizes.

@@ -2,12 +2,15 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +23,7 @@ import (
 type Store interface {
 	Runs() ([]exchange.Run, error)
 	Run(idOrName string) (exchange.Run, error)
-	Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error]
+	SummariesAfter(run exchange.ID, seq uint64) iter.Seq2[exchange.Summary, error]
 	Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, error)
 	Takes(key string) ([]recorder.Take, error)
 }
@@ -31,28 +34,35 @@ type Options struct {
 	Stats  func() (any, error)                // JSON document of the store's sizes
 	Check  func(context.Context) (any, error) // JSON document of a full check
 	Health func() any                         // JSON document for /healthz
+	Key    string                             // every request must send it as a bearer token; "" asks for none
 }
 
 // Server answers the admin listener.
 type Server struct {
-	o    Options
-	http *http.Server
+	o     Options
+	http  *http.Server
+	whole chan struct{} // a place for each exchange that may be read whole at a time
 }
+
+// wholeAtOnce bounds the memory of reading exchanges whole, whatever readers ask for: it is taken from a process that
+// measures.
+const wholeAtOnce = 4
 
 // NewServer makes a server; Serve starts it.
 func NewServer(o Options) *Server {
-	s := &Server{o: o}
+	s := &Server{o: o, whole: make(chan struct{}, wholeAtOnce)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /api/v1/runs", s.recorded(s.runs))
 	mux.HandleFunc("GET /api/v1/runs/{run}", s.recorded(s.run))
 	mux.HandleFunc("GET /api/v1/runs/{run}/exchanges", s.recorded(s.exchanges))
-	mux.HandleFunc("GET /api/v1/exchanges/{id}", s.recorded(s.exchange))
-	mux.HandleFunc("GET /api/v1/exchanges/{id}/{side}/{part}", s.recorded(s.bytes))
+	mux.HandleFunc("GET /api/v1/exchanges/{id}", s.recorded(s.oneByOne(s.exchange)))
+	mux.HandleFunc("GET /api/v1/exchanges/{id}/record", s.recorded(s.oneByOne(s.record)))
+	mux.HandleFunc("GET /api/v1/exchanges/{id}/{side}/{part}", s.recorded(s.oneByOne(s.bytes)))
 	mux.HandleFunc("GET /api/v1/keys/{key}", s.recorded(s.takes))
 	mux.HandleFunc("GET /api/v1/stats", s.recorded(s.stats))
 	mux.HandleFunc("GET /api/v1/check", s.recorded(s.check))
-	s.http = &http.Server{Handler: ownHost(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	s.http = &http.Server{Handler: ownHost(s.keyed(mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	return s
 }
 
@@ -84,6 +94,24 @@ func ownHost(next http.Handler) http.Handler {
 	})
 }
 
+// keyed refuses requests without the key, when there is one. Health is no exception: it names the run and its engine.
+func (s *Server) keyed(next http.Handler) http.Handler {
+	if s.o.Key == "" {
+		return next
+	}
+	want := sha256.Sum256([]byte(s.o.Key)) // of equal length, so that the time to compare tells nothing
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		got := sha256.Sum256([]byte(strings.TrimSpace(key)))
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			fail(w, http.StatusUnauthorized, errors.New("this admin listener wants its key as a bearer token"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 func isLocal(r *http.Request, ip net.IP) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && addr.IP.Equal(ip)
@@ -98,6 +126,19 @@ func (s *Server) recorded(h func(http.ResponseWriter, *http.Request) error) http
 		}
 		if err := h(w, r); err != nil {
 			fail(w, statusOf(err), err)
+		}
+	}
+}
+
+// oneByOne lets only a few requests at a time hold an exchange in memory.
+func (s *Server) oneByOne(h func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		select {
+		case s.whole <- struct{}{}:
+			defer func() { <-s.whole }()
+			return h(w, r)
+		case <-r.Context().Done():
+			return context.Cause(r.Context())
 		}
 	}
 }
@@ -165,26 +206,65 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, run)
 }
 
-// exchanges streams the rows of a run as JSON lines. An error after the first line ends the answer early, so that it
-// cannot be taken for a whole list.
+// exchanges streams the rows of a run as JSON lines, in the order of acceptance: those whose seq is above "after", and no
+// more than "limit" when there is one, but for rows of one seq, which no page parts. An error after the first line ends
+// the answer early, so that it cannot be taken for a whole list.
 func (s *Server) exchanges(w http.ResponseWriter, r *http.Request) error {
+	after, err := count(r, "after")
+	if err != nil {
+		return err
+	}
+	limit, err := count(r, "limit")
+	if err != nil {
+		return err
+	}
 	run, err := s.o.Store.Run(r.PathValue("run"))
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	enc, begun := json.NewEncoder(w), false
-	for row, err := range s.o.Store.Summaries(run.ID) {
+	enc, n, last := json.NewEncoder(w), uint64(0), uint64(0)
+	for row, err := range s.o.Store.SummariesAfter(run.ID, after) {
+		if err == nil && limit > 0 && n >= limit && row.Seq != last {
+			return nil
+		}
 		if err == nil {
-			begun = true
+			n, last = n+1, row.Seq
 			err = enc.Encode(row)
 		}
 		switch {
-		case err != nil && begun:
+		case err != nil && n > 0:
 			panic(http.ErrAbortHandler)
 		case err != nil:
 			return err
 		}
+	}
+	return nil
+}
+
+// count is a number of the query, 0 when it is not there.
+func count(r *http.Request, name string) (uint64, error) {
+	v := r.URL.Query().Get(name)
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(v, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s=%q is not a number of rows", exchange.ErrUsage, name, v)
+	}
+	return n, nil
+}
+
+// record writes a whole exchange with its row. An error after the first byte ends the answer early; its reader finds out
+// by the digest at the end too.
+func (s *Server) record(w http.ResponseWriter, r *http.Request) error {
+	x, row, err := s.o.Store.Exchange(exchange.ID(r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/vnd.benchproxy.exchange")
+	if err := recorder.WriteExchange(w, x, &row); err != nil {
+		panic(http.ErrAbortHandler)
 	}
 	return nil
 }

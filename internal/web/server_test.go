@@ -29,6 +29,7 @@ const (
 type fake struct {
 	rows   []exchange.Summary
 	broken error
+	pause  func() // before each row, and before an exchange; nil does not
 }
 
 func (f *fake) Runs() ([]exchange.Run, error) { return []exchange.Run{{ID: runID, Name: "r"}}, nil }
@@ -40,9 +41,13 @@ func (f *fake) Run(name string) (exchange.Run, error) {
 	return exchange.Run{ID: runID, Name: "r"}, nil
 }
 
-func (f *fake) Summaries(exchange.ID) iter.Seq2[exchange.Summary, error] {
+func (f *fake) SummariesAfter(_ exchange.ID, seq uint64) iter.Seq2[exchange.Summary, error] {
 	return func(yield func(exchange.Summary, error) bool) {
 		for _, r := range f.rows {
+			if r.Seq <= seq && seq > 0 {
+				continue
+			}
+			f.wait()
 			if !yield(r, nil) {
 				return
 			}
@@ -53,10 +58,17 @@ func (f *fake) Summaries(exchange.ID) iter.Seq2[exchange.Summary, error] {
 	}
 }
 
+func (f *fake) wait() {
+	if f.pause != nil {
+		f.pause()
+	}
+}
+
 func (f *fake) Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, error) {
 	if id != xID {
 		return nil, exchange.Summary{}, fmt.Errorf("find exchange %s: %w", id, exchange.ErrMiss)
 	}
+	f.wait()
 	x := &exchange.Exchange{
 		ID: xID, Run: runID, End: exchange.EndEOF,
 		Request:  exchange.Request{Method: "POST", Target: "/v1/chat/completions", Head: []byte("POST / HTTP/1.1\r\n\r\n"), Body: exchange.NewBody([]byte(`{"model":"m"}`))},
@@ -133,6 +145,10 @@ func TestRoutes(t *testing.T) {
 		{"/api/v1/runs/other", 404, "find run other"},
 		{"/api/v1/runs/r/exchanges", 200, string(xID)},
 		{"/api/v1/runs/other/exchanges", 404, "find run other"},
+		{"/api/v1/runs/r/exchanges?after=x", 400, "after"},
+		{"/api/v1/runs/r/exchanges?limit=-1", 400, "limit"},
+		{"/api/v1/exchanges/" + string(xID) + "/record", 200, "benchproxy-exchange 1\n"},
+		{"/api/v1/exchanges/none/record", 404, "find exchange none"},
 		{"/api/v1/exchanges/" + string(xID), 200, `"key":"h1:1"`},
 		{"/api/v1/exchanges/none", 404, "find exchange none"},
 		{"/api/v1/exchanges/" + string(xID) + "/request/body", 200, `{"model":"m"}`},
@@ -189,7 +205,7 @@ func TestListThatBreaksIsNotWhole(t *testing.T) {
 
 func TestClientReadsWhatTheServerHas(t *testing.T) {
 	rows := []exchange.Summary{{ID: xID, Model: "a", Metrics: exchange.Figures{}}, {ID: xID, Model: "b", Metrics: exchange.Figures{}}}
-	c := NewClient(serve(t, withStore(&fake{rows: rows})))
+	c := NewClient(serve(t, withStore(&fake{rows: rows})), "")
 	defer c.Close()
 	ctx := context.Background()
 	if runs, err := c.Runs(); err != nil || len(runs) != 1 || runs[0].ID != runID {
@@ -208,16 +224,14 @@ func TestClientReadsWhatTheServerHas(t *testing.T) {
 	if strings.Join(models, "") != "ab" {
 		t.Errorf("rows %q", models)
 	}
-	if d, err := c.Detail(ctx, xID); err != nil || d.Key != "h1:1" || d.Outcome == "" {
-		t.Errorf("detail %+v, %v", d, err)
+	for range 3 { // more than once over one connection
+		x, row, err := c.Exchange(xID)
+		if err != nil || row.Key != "h1:1" || x.End != exchange.EndEOF || string(x.Request.Body.Bytes()) != `{"model":"m"}` || string(x.Response.Body.Bytes()) != `{"choices":[]}` {
+			t.Errorf("exchange %+v, %+v, %v", x, row, err)
+		}
 	}
-	b, err := c.Bytes(ctx, xID, "request", "body")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	if got, err := io.ReadAll(b); err != nil || string(got) != `{"model":"m"}` {
-		t.Errorf("bytes %q, %v", got, err)
+	if _, _, err := c.Exchange("none"); !errors.Is(err, exchange.ErrMiss) {
+		t.Errorf("an exchange that is not there: %v", err)
 	}
 	if s, err := c.Stats(ctx); err != nil || !json.Valid(s) {
 		t.Errorf("stats %s, %v", s, err)
@@ -225,12 +239,12 @@ func TestClientReadsWhatTheServerHas(t *testing.T) {
 }
 
 func TestClientErrorsKeepTheirKind(t *testing.T) {
-	c := NewClient(serve(t, withStore(&fake{rows: []exchange.Summary{{ID: xID}}, broken: errors.New("page is torn")})))
+	c := NewClient(serve(t, withStore(&fake{rows: []exchange.Summary{{ID: xID}}, broken: errors.New("page is torn")})), "")
 	defer c.Close()
 	if _, err := c.Run("other"); !errors.Is(err, exchange.ErrMiss) || !strings.Contains(err.Error(), "find run other") {
 		t.Errorf("missing run: %v", err)
 	}
-	if _, err := c.Bytes(context.Background(), xID, "x", "body"); !errors.Is(err, exchange.ErrUsage) {
+	if _, err := c.get(context.Background(), "/api/v1/exchanges/"+string(xID)+"/x/body"); !errors.Is(err, exchange.ErrUsage) {
 		t.Errorf("bad side: %v", err)
 	}
 	if _, err := c.Check(context.Background()); err == nil || errors.Is(err, exchange.ErrMiss) {
@@ -240,10 +254,10 @@ func TestClientErrorsKeepTheirKind(t *testing.T) {
 	for _, err := range c.Summaries(runID) {
 		last = err
 	}
-	if last == nil {
-		t.Error("a list that broke off ended without an error")
+	if last == nil || !strings.Contains(last.Error(), "run this again") {
+		t.Errorf("a list that broke off ended with %v", last)
 	}
-	gone := NewClient("127.0.0.1:1")
+	gone := NewClient("127.0.0.1:1", "")
 	defer gone.Close()
 	var e *exchange.Error
 	if _, err := gone.Runs(); !errors.As(err, &e) || e.Hint == "" {
