@@ -1,0 +1,154 @@
+package gates
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// followed is how far an answer follows one recording of the reference.
+type followed struct {
+	golden *exchange.Golden
+	pairing
+	divergence
+	script   *script // of the golden
+	answer   *script
+	compared int    // bytes in which they are equal
+	stuck    string // why they could not be compared; "" when they were
+}
+
+// follow compares an answer with one recording. Of the forms that the answer may have had, the one that follows further
+// counts.
+func follow(g *exchange.Golden, a *answer) followed {
+	f := followed{golden: g, script: scriptOfGolden(g)}
+	if a.channels.equal(channelsOfGolden(g)) && endedItself(g.Finish) == endedItself(a.finish) {
+		f.none, f.answer, f.compared = true, f.script, len(channelText(&a.channels))
+		return f
+	}
+	variants, why := scriptOfAnswer(a, g)
+	if why != "" {
+		f.stuck = why
+		return f
+	}
+	if len(variants) == 0 {
+		variants = []*script{{ended: endedItself(a.finish), endID: -1}}
+	}
+	for i, v := range variants {
+		next := f
+		next.answer = v
+		switch {
+		case textual(f.script, g) && textual(v, nil):
+			next.divergence = diverge(f.script, v)
+			next.compared = commonPrefix(f.script.text(), v.text())
+		case f.script.ids() && v.ids():
+			next.divergence = divergeByID(f.script, v)
+			next.compared = next.index
+		default:
+			next.stuck = "one side tells ids without texts, and the other texts without ids"
+		}
+		if i == 0 || next.further(&f) {
+			f = next
+		}
+	}
+	return f
+}
+
+// textual reports whether a script has its text: all of its tokens, or no tokens but text.
+func textual(s *script, g *exchange.Golden) bool {
+	return s.whole || g != nil && len(g.Tokens) == 0 || !slices.ContainsFunc(s.parts, func(p part) bool { return p.id >= 0 })
+}
+
+// further reports whether f follows its recording further than o does.
+func (f *followed) further(o *followed) bool {
+	switch {
+	case (f.stuck == "") != (o.stuck == ""):
+		return f.stuck == ""
+	case f.none != o.none:
+		return f.none
+	}
+	return f.compared > o.compared
+}
+
+// bestOf is the recording that the answer follows furthest, of those that are references of it at all. Which one is
+// chosen has nothing to do with how the place where they part would be judged.
+func bestOf(goldens []*exchange.Golden, a *answer, c *exchange.Case, p *referenceParams) (best followed, refused *RefusedError) {
+	found := false
+	for _, g := range goldens {
+		pairing, err := pair(g, a, c, p)
+		if err != nil {
+			if refused == nil {
+				refused = err
+			}
+			continue
+		}
+		f := follow(g, a)
+		f.pairing = pairing
+		if !found || f.further(&best) {
+			best, found = f, true
+		}
+	}
+	if found {
+		return best, nil
+	}
+	return best, refused
+}
+
+// goldensOf are the recordings of the reference for one turn, in their order.
+func goldensOf(c *exchange.Case, turn int) (list []*exchange.Golden) {
+	for _, g := range c.Goldens {
+		if g.Turn == turn {
+			list = append(list, g)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *exchange.Golden) int { return a.Alternate - b.Alternate })
+	return list
+}
+
+// reply is the answer to a need; found is false while nobody has looked for it.
+func (e *Evidence) reply(id string) (r *exchange.Reply, found bool) {
+	for i := range e.Case.Replies {
+		if e.Case.Replies[i].Need == id {
+			return &e.Case.Replies[i], true
+		}
+	}
+	return nil, false
+}
+
+// asked gathers what a judgment needs and does not have yet.
+type wants struct {
+	e     *Evidence
+	needs exchange.Needs
+}
+
+// reply is the whole and complete answer to a need. Without it, missing says why: "" means that it is asked for now.
+func (w *wants) reply(n exchange.Need) (a *answer, missing string, ok bool) {
+	r, found := w.e.reply(n.ID)
+	if !found {
+		if !slices.ContainsFunc(w.needs, func(o exchange.Need) bool { return o.ID == n.ID }) {
+			w.needs = append(w.needs, n)
+		}
+		return nil, "", false
+	}
+	if r.Exchange == nil {
+		return nil, r.Reason, false
+	}
+	if r.Exchange.State == exchange.StateTruncated || !r.Exchange.Response.Body.Whole() {
+		return nil, "the record of the answer is not whole", false
+	}
+	a = replyAnswer(r.Exchange)
+	if s := r.Exchange.Response.Status; s/100 != 2 || a.told.Outcome != exchange.OutcomeComplete {
+		return nil, fmt.Sprintf("the engine answered with status %d, %s", s, a.told.Outcome), false
+	}
+	return a, "", true
+}
+
+// body writes the body of a request.
+func body(fields map[string]any) json.RawMessage {
+	b, err := json.Marshal(fields)
+	if err != nil {
+		panic("gates: a request is always JSON: " + err.Error())
+	}
+	return b
+}
