@@ -24,7 +24,7 @@ func printComparison(w io.Writer, r *compare.Report) {
 	}{{"reference", r.Reference}, {"candidate", r.Candidate}} {
 		fmt.Fprintf(w, "%s  %s\n", side.name, sideText(side.v))
 	}
-	fmt.Fprintf(w, "%d pairs by %s\n\n", r.Pairing.Pairs, r.Pairing.By)
+	fmt.Fprintf(w, "%s by %s\n\n", pairsText(r.Pairing.Pairs), r.Pairing.By)
 	printRatios(w, r)
 	printAnswers(w, r)
 	printFailures(w, r)
@@ -122,8 +122,14 @@ func verdictText(m compare.Metric) string {
 	if len(m.Reasons) > 0 {
 		text += ": " + reasonsText(m.Reasons)
 	}
-	if left := excludedText(m.Excluded); left != "" && m.Ratio != nil {
+	if m.Ratio == nil {
+		return text
+	}
+	if left := excludedText(m.Excluded); left != "" {
 		text += " (left out: " + left + ")"
+	}
+	if left := excludedText(m.LeftOut); left != "" {
+		text += " (single takes left out: " + left + ")"
 	}
 	return text
 }
@@ -249,4 +255,11 @@ func verdictIn(b compare.BoundResult) string {
 		return ""
 	}
 	return ", " + string(b.Verdict)
+}
+
+func pairsText(n int) string {
+	if n == 1 {
+		return "1 pair"
+	}
+	return strconv.Itoa(n) + " pairs"
 }

@@ -111,10 +111,13 @@ func (c *comparison) auditRuns() {
 	}
 	c.ask("harness", c.runs[0].Run.Harness != c.runs[1].Run.Harness, "", c.each(func(i int) string { return c.runs[i].Run.Harness }))
 	c.auditMachine()
-	if a == nil || b == nil || a.Group == "" || a.Group != b.Group {
+	switch {
+	case c.runs[0].Run.ID == c.runs[1].Run.ID && c.runs[0].Upstream == c.runs[1].Upstream:
+		c.ask("interleaved", false, "", "both sides are one run, compared with itself")
+	case a == nil || b == nil || a.Group == "" || a.Group != b.Group:
 		c.checks = append(c.checks, Check{Name: "interleaved", Answer: Differs,
 			Detail: "one run after the other: what changed on the machines in between is part of every ratio"})
-	} else {
+	default:
 		c.ask("interleaved", false, "", "request by request, in random order")
 	}
 }
@@ -238,6 +241,17 @@ func (c *comparison) auditPairs() {
 	c.concern("all answered", c.failed[0]+c.failed[1], ReasonFailed, fmt.Sprintf("%d failures in the reference, %d in the candidate", c.failed[0], c.failed[1]))
 	c.concern("same turns", len(p.stopped[0])+len(p.stopped[1]), ReasonPartial,
 		fmt.Sprintf("%d conversations stopped early in the reference, %d in the candidate", len(p.stopped[0]), len(p.stopped[1])))
+	lost := func(i int) (n int) {
+		for _, failed := range p.failedWaves[i] {
+			if failed {
+				n++
+			}
+		}
+		return n
+	}
+	if a, b := lost(0), lost(1); len(p.failedWaves[0])+len(p.failedWaves[1]) > 0 {
+		c.concern("whole waves", a+b, ReasonWave, fmt.Sprintf("%d waves with a failed member in the reference, %d in the candidate", a, b))
+	}
 }
 
 // concern adds a question that some pairs answer otherwise.
@@ -254,6 +268,21 @@ func (c *comparison) count(holds func(a, b *Entry) bool) int {
 	n := 0
 	for i := range c.pairing.pairs {
 		if a, b := c.pairing.pairs[i].both(); a.complete() && b.complete() && holds(a, b) {
+			n++
+		}
+	}
+	return n
+}
+
+// countAny is the number of pairs in which a condition holds for any complete take against the first complete one of the
+// other side.
+func (c *comparison) countAny(holds func(a, b *Entry) bool) int {
+	n := 0
+	for i := range c.pairing.pairs {
+		p := &c.pairing.pairs[i]
+		a, b := p.both()
+		if a.complete() && b.complete() && (slices.ContainsFunc(p.candidate, func(e *Entry) bool { return e.complete() && holds(a, e) }) ||
+			slices.ContainsFunc(p.reference, func(e *Entry) bool { return e.complete() && holds(e, b) })) {
 			n++
 		}
 	}
@@ -305,15 +334,15 @@ func (c *comparison) auditCircumstances() {
 		_, y := cached(b)
 		return !x || !y
 	})
-	if n := c.count(otherCache); n == 0 && unknown > 0 {
+	if n := c.countAny(otherCache); n == 0 && unknown > 0 {
 		c.checks = append(c.checks, Check{Name: "cache state", Answer: Unknown, Detail: fmt.Sprintf("not reported on both sides in %d pairs", unknown)})
 	} else {
 		c.concern("cache state", n, ReasonCache, "")
 	}
 	all := c.count(func(_, _ *Entry) bool { return true })
-	c.concern("model loaded", c.count(func(a, b *Entry) bool { return loads(a) != loads(b) }), ReasonLoad, "")
-	c.concern("answer lengths", c.count(otherLength), ReasonLength, "")
-	c.concern("decode source", c.count(func(a, b *Entry) bool { return a.decodeSource() != b.decodeSource() }), ReasonSource, "")
+	c.concern("model loaded", c.countAny(func(a, b *Entry) bool { return loads(a) != loads(b) }), ReasonLoad, "")
+	c.concern("answer lengths", c.countAny(otherLength), ReasonLength, "")
+	c.concern("decode source", c.countAny(func(a, b *Entry) bool { return a.decodeSource() != b.decodeSource() }), ReasonSource, "")
 	c.auditPrompts(all)
 	finish := c.count(func(a, b *Entry) bool { return finishOf(a) != finishOf(b) })
 	c.ask("finish reasons", finish > 0, "", fmt.Sprintf("%d of %d pairs differ", finish, all))

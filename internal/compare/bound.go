@@ -78,7 +78,10 @@ func (b Bound) judge(r *Report) BoundResult {
 	out := BoundResult{Bound: b.Text}
 	if m, ok := r.Metric(b.name); ok {
 		out.Value, out.Verdict = m.Ratio, m.Verdict
-		if m.Ratio == nil {
+		if b.op == "=" && slices.Contains(m.Reasons, ReasonTooFew) { // whatever the engine did, the verdict would be this one
+			out.Value = nil
+		}
+		if out.Value == nil {
 			out.Reasons = m.Reasons
 		}
 	} else {

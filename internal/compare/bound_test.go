@@ -58,3 +58,17 @@ func TestABoundWithoutANumberSaysWhy(t *testing.T) {
 		t.Errorf("nothing in common: %+v", got)
 	}
 }
+
+// Five pairs can never come out as a difference: a bound on the verdict must not pass for that.
+func TestABoundOnAVerdictNeedsTakesEnoughForOne(t *testing.T) {
+	for text, open := range map[string]bool{"decode_tps=worse": true, "decode_tps=indistinguishable": true, "decode_tps<0.95": false} {
+		bound, err := ParseBound(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := bound.judge(mustCompare(t, side("a", 5, 100, 50), side("b", 5, 125, 40), Options{}))
+		if got.Violated == open || (got.Value == nil) != open || open && (len(got.Reasons) != 1 || got.Reasons[0] != ReasonTooFew) {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}

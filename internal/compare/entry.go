@@ -3,6 +3,7 @@ package compare
 import (
 	"encoding/json"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -23,6 +24,7 @@ type Entry struct {
 	Request  Fields
 	Answer   uint64 // hash of the texts and calls of the answer
 	Reasoned bool   // the answer holds reasoning, streamed or only counted
+	again    bool   // its run has sent the same prompt before, to the last byte
 	clock    exchange.StampClock
 	// Instants in seconds since 1970: send, first and last token (the whole request when it had none), end of the body.
 	sent, first, last, end float64
@@ -41,6 +43,7 @@ type Answer struct {
 // NewEntry reduces an exchange to an entry. request is the request body as the engine got it, undecoded.
 func NewEntry(d *exchange.Detail, request []byte) Entry {
 	e := Entry{Row: d.Summary, Answer: answerHash(AnswerOf(d))}
+	e.again = sentBefore(d)
 	e.Row.Interventions = nil
 	e.Row.Metrics = make(exchange.Figures, len(metrics)+len(circumstances))
 	for _, name := range append(MetricNames(), circumstances[:]...) {
@@ -62,6 +65,12 @@ func NewEntry(d *exchange.Detail, request []byte) Entry {
 		e.first, e.last = e.sent+ttft.Value/1e3, e.sent+last.Value/1e3
 	}
 	return e
+}
+
+// sentBefore reports whether a replay that repeats its workload sent this prompt before: a nonce makes every one new.
+func sentBefore(d *exchange.Detail) bool {
+	nonce := func(i exchange.Intervention) bool { return i.Kind == exchange.KindNonce }
+	return d.Item != nil && d.Item.Repeat > 0 && !slices.ContainsFunc(d.Interventions, nonce)
 }
 
 func seconds(origin time.Time, ns int64) float64 {

@@ -70,6 +70,8 @@ func (j *judge) take(side int, e *Entry, m metric) (v float64, why exchange.Reas
 		return 0, ReasonSuspect
 	case !j.accepts(ReasonPartial) && j.p.broken(side, e):
 		return 0, ReasonPartial
+	case !j.accepts(ReasonWave) && j.p.failedWaves[side][e.Row.Wave]:
+		return 0, ReasonWave
 	case !f.Present() && f.Reason == "":
 		return 0, measure.ReasonNotReported
 	case !f.Present():
@@ -78,31 +80,6 @@ func (j *judge) take(side int, e *Entry, m metric) (v float64, why exchange.Reas
 		return 0, ReasonShort
 	}
 	return f.Value, ""
-}
-
-// pair are the samples of both sides for a metric, or why there are none: first what forbids the pair, then what keeps
-// every take of a side out.
-func (j *judge) pair(p *pair, m metric) (values [2][]float64, why exchange.Reason) {
-	a, b := p.both()
-	if a.complete() && b.complete() {
-		if why := j.apart(a, b, m); why != "" {
-			return values, why
-		}
-	}
-	for side, takes := range [2][]*Entry{p.reference, p.candidate} {
-		var last exchange.Reason
-		for _, e := range takes {
-			if v, not := j.take(side, e, m); not == "" {
-				values[side] = append(values[side], v)
-			} else {
-				last = not
-			}
-		}
-		if len(values[side]) == 0 && why == "" {
-			why = last
-		}
-	}
-	return values, why
 }
 
 // apart is why two complete exchanges of a pair are not compared by a metric; "" when they are.
@@ -151,11 +128,12 @@ func cached(e *Entry) (share float64, known bool) {
 }
 
 // otherCache reports whether one side is known to be warmer than the other: a share that is known against one that is
-// not differs when it is warm.
+// not differs when it is warm. Where it is not known on both sides, a prompt that its run has sent before is taken to be
+// warm, and is not set against one that was sent for the first time.
 func otherCache(a, b *Entry) bool {
-	x, _ := cached(a)
-	y, _ := cached(b)
-	return math.Abs(x-y) > cacheShare
+	x, knownA := cached(a)
+	y, knownB := cached(b)
+	return math.Abs(x-y) > cacheShare || !(knownA && knownB) && a.again != b.again
 }
 
 // loads reports whether loading the model is part of an answer's time.

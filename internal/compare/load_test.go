@@ -50,7 +50,7 @@ func TestLoadOfARun(t *testing.T) {
 		takes = append(takes, &s.Entries[i])
 	}
 	l := loadOf(takes, nil)
-	if l.InFlight != 2 || l.Peak != 4 || l.WholeS != 4 || math.Abs(*l.WholeTPS-100) > 1e-9 || l.Drain != 0.5 || *l.RequestsPS != 1 || l.Goodput != nil {
+	if l.InFlight != 2 || l.Peak != 2 || l.WholeS != 4 || math.Abs(*l.WholeTPS-100) > 1e-9 || l.Drain != 0.5 || *l.RequestsPS != 1 || l.Goodput != nil {
 		t.Errorf("%+v", l)
 	}
 	if l := loadOf(nil, nil); l.Requests != 0 || l.InFlight != 0 || l.WholeTPS != nil || l.RequestsPS != nil {

@@ -39,6 +39,8 @@ type pairing struct {
 	unpaired [2][]*Entry // measured exchanges of the reference and of the candidate that the other side lacks
 	retries  [2]int      // exchanges that a later attempt replaced
 	stopped  [2][]Partial
+	// failedWaves are the waves of each side with a member that did not end complete, or that was never sent.
+	failedWaves [2]map[string]bool
 }
 
 // Partial is a conversation that stopped before its last turn.
@@ -60,6 +62,7 @@ func match(reference, candidate *Side) *pairing {
 	for i, s := range runs {
 		takes[i], p.retries[i] = lastAttempts(s.Entries)
 		p.stopped[i] = partials(sides[i], takes[i])
+		p.failedWaves[i] = failedWaves(s, takes[i])
 		for _, e := range takes[i] {
 			if e.Row.Origin != nil || e.Row.Item != nil {
 				p.by = ByOrigin
@@ -232,6 +235,22 @@ func partials(side string, takes []*Entry) []Partial {
 func (p *pairing) broken(side int, e *Entry) bool {
 	k, ok := talkOf(e)
 	return ok && slices.ContainsFunc(p.stopped[side], func(s Partial) bool { return s.Conversation == k.conversation && s.Repeat == k.repeat })
+}
+
+// failedWaves are the waves of a side that lost a member.
+func failedWaves(s *Side, takes []*Entry) map[string]bool {
+	out := map[string]bool{}
+	if s.Run.Replay != nil {
+		for _, w := range s.Run.Replay.Waves {
+			out[w.Wave] = out[w.Wave] || w.Failed > 0
+		}
+	}
+	for _, e := range takes {
+		if e.Row.Wave != "" && !e.complete() {
+			out[e.Row.Wave] = true
+		}
+	}
+	return out
 }
 
 // ids are the exchanges of a list, the first of them.

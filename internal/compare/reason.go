@@ -24,6 +24,7 @@ const (
 const (
 	ReasonFailed    exchange.Reason = "failed"               // one side did not end complete
 	ReasonPartial   exchange.Reason = "partial_conversation" // it is a turn of a conversation that stopped early on one side
+	ReasonWave      exchange.Reason = "failed_wave"          // a request that was sent together with it failed: it had the engine more to itself
 	ReasonStream    exchange.Reason = "other_stream"         // one was streamed, the other not
 	ReasonLimit     exchange.Reason = "other_output_limit"
 	ReasonSampling  exchange.Reason = "other_sampling"
@@ -37,6 +38,10 @@ const (
 	ReasonSuspect   exchange.Reason = measure.ExcludedSuspect
 	ReasonEstimated exchange.Reason = measure.ExcludedEstimated // one side counts tokens, the other events
 	ReasonNoPairs   exchange.Reason = "no_pairs"                // nothing belongs together
+
+	// ReasonCircumstances is why a take of the reference is left out of a pair that gives a ratio: the candidate has no take
+	// under its circumstances.
+	ReasonCircumstances exchange.Reason = "other_circumstances"
 )
 
 // Why a difference is not told from noise.
@@ -54,7 +59,7 @@ const ReasonPrompts exchange.Reason = "other_prompt_tokens"
 // acceptable are the reasons a caller may lift.
 var acceptable = []exchange.Reason{
 	ReasonIncomplete, ReasonSchedule, ReasonWeights, ReasonFallback, ReasonChanged, ReasonUpstreams, ReasonConcurrency, ReasonDriver,
-	ReasonUnpaired, ReasonPartial, ReasonLimit, ReasonSampling, ReasonThinking, ReasonStructure, ReasonCache, ReasonLoad, ReasonLength,
+	ReasonUnpaired, ReasonPartial, ReasonWave, ReasonLimit, ReasonSampling, ReasonThinking, ReasonStructure, ReasonCache, ReasonLoad, ReasonLength,
 }
 
 // Acceptable are the reasons that Options.Accept may name. The others cannot be lifted: without them there is no number.

@@ -27,7 +27,7 @@ type Metric struct {
 	Name      string                  `json:"name"`
 	Unit      string                  `json:"unit"`
 	Better    string                  `json:"better"` // higher or lower
-	N         int                     `json:"n"`      // pairs that gave a ratio
+	N         int                     `json:"n"`      // ratios: one a pair, or one for each of its circumstances
 	Takes     [2]int                  `json:"takes"`  // exchanges behind them, reference and candidate
 	Reference *float64                `json:"reference"`
 	Candidate *float64                `json:"candidate"`
@@ -37,22 +37,26 @@ type Metric struct {
 	Verdict   Verdict                 `json:"verdict"`
 	Reasons   []exchange.Reason       `json:"reasons,omitempty"`  // for the verdict; also what to know beside one that holds
 	Excluded  map[exchange.Reason]int `json:"excluded,omitempty"` // why how many pairs gave no ratio
+	LeftOut   map[exchange.Reason]int `json:"left_out,omitempty"` // why how many takes of the other pairs are in no ratio
 }
 
 // measureMetric compares one metric over all pairs.
 func (c *comparison) measureMetric(m metric) Metric {
-	out := Metric{Name: m.name, Unit: unitOf(m.name), Better: "lower", Excluded: map[exchange.Reason]int{}}
+	out := Metric{Name: m.name, Unit: unitOf(m.name), Better: "lower", Excluded: map[exchange.Reason]int{}, LeftOut: map[exchange.Reason]int{}}
 	if m.moreBetter {
 		out.Better = "higher"
 	}
 	var things []stat.Matched
 	for i := range c.pairing.pairs {
-		values, why := c.judge.pair(&c.pairing.pairs[i], m)
+		samples, left, why := c.judge.samples(&c.pairing.pairs[i], m)
 		if why != "" {
 			out.Excluded[why]++
 			continue
 		}
-		things = append(things, stat.Matched{Reference: values[0], Candidate: values[1]})
+		things = append(things, samples...)
+		for why, n := range left {
+			out.LeftOut[why] += n
+		}
 	}
 	if out.Reasons = c.refused; len(out.Reasons) > 0 {
 		out.Verdict = Incomparable

@@ -53,6 +53,7 @@ type Summary struct {
 	Interventions []Intervention `json:"interventions"`
 	Origin        *Origin        `json:"origin,omitempty"` // what it repeats
 	Item          *PlanItem      `json:"item,omitempty"`   // what it carried out of a plan
+	Wave          string         `json:"wave,omitempty"`   // set of requests that were sent together, "" when none
 	Rules         Rules          `json:"rules"`            // by which it was derived
 	Metrics       Figures        `json:"-"`                // written as metrics, basis and absent
 }

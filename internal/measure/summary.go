@@ -46,6 +46,7 @@ func Summarize(x *exchange.Exchange, a *Analysis) exchange.Summary {
 		Interventions: append([]exchange.Intervention{}, x.Interventions...),
 		Origin:        x.Origin,
 		Item:          x.Item,
+		Wave:          x.Wave,
 		Rules:         Rules(),
 		Metrics:       a.Figures,
 	}

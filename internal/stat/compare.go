@@ -45,7 +45,7 @@ func Compare(things []Matched) Comparison {
 	c.Tellable = m.relabelings() >= 2/(1-Confidence)
 	if c.Tellable {
 		c.Interval = m.interval()
-		c.P = m.permutation(0, m.rounds)
+		c.P = float64(m.asFar(0, m.rounds, m.rounds)+1) / float64(m.rounds+1)
 	}
 	return c
 }
@@ -87,6 +87,7 @@ const (
 	leastRounds  = 400
 	mostRounds   = 2_000
 	searchRounds = 500 // of each step towards the end of an interval
+	mostSearched = 600 // takes
 )
 
 // logarithms are the sorted logarithms of the values that have one.
@@ -129,11 +130,11 @@ func (m *matching) relabelings() float64 {
 	return ways
 }
 
-// interval holds the median ratio. From six things on it is the distribution-free interval of a median, the things being
-// the sample. Of fewer it is made of the takes: all ratios by which the candidate could be divided without the
-// permutation test calling the sides different.
+// interval holds the ratio: all ratios by which the candidate could be divided without the permutation test calling the
+// sides different, so that interval and P say the same. Beyond mostSearched takes, where it would take long, it is the
+// distribution-free interval of a median, the things being the sample: wider, but there are many of them.
 func (m *matching) interval() Interval {
-	if iv, ok := MedianInterval(sortedCopy(m.ratios()), Confidence); ok {
+	if iv, ok := MedianInterval(sortedCopy(m.ratios()), Confidence); ok && m.takes[0]+m.takes[1] > mostSearched {
 		return Interval{Lo: math.Exp(iv.Lo), Hi: math.Exp(iv.Hi), Confidence: iv.Confidence}
 	}
 	center := middle(m.ratios())
@@ -142,7 +143,9 @@ func (m *matching) interval() Interval {
 
 // accepted is how far from center, in a direction of -1 or 1, a log ratio is not refused by the permutation test.
 func (m *matching) accepted(center, direction float64) float64 {
-	fits := func(shift float64) bool { return m.permutation(shift, min(m.rounds, searchRounds)) > 1-Confidence }
+	rounds := min(m.rounds, searchRounds)
+	enough := int((1 - Confidence) * float64(rounds+1)) // relabelings that, with the true labels, lift P above 5 %
+	fits := func(shift float64) bool { return m.asFar(shift, rounds, enough) >= enough }
 	step := 0.01
 	for fits(center+direction*step) && step < 32 { // a factor of e^32 is beyond any two measurements
 		step *= 2
@@ -158,9 +161,9 @@ func (m *matching) accepted(center, direction float64) float64 {
 	return center + direction*far
 }
 
-// permutation is the share of relabelings whose mean log ratio is at least as far from 0 as the one that was measured,
-// once every candidate is divided by e^shift.
-func (m *matching) permutation(shift float64, rounds int) float64 {
+// asFar is the number of relabelings, of so many drawn, whose mean log ratio is at least as far from 0 as the one that was
+// measured, once every candidate is divided by e^shift. It stops at enough.
+func (m *matching) asFar(shift float64, rounds, enough int) int {
 	r := random(1)
 	ratios, single := make([]float64, len(m.things)), true
 	for i, t := range m.things {
@@ -170,9 +173,12 @@ func (m *matching) permutation(shift float64, rounds int) float64 {
 	measured := slices.Clone(ratios)
 	limit := holdOf(measured)
 	found := math.Abs(heldMean(measured, limit))
-	atLeast := 1 // the labels as they were
+	atLeast := 0
 	var both []float64
 	for range rounds {
+		if atLeast >= enough {
+			break
+		}
 		for i, t := range m.things {
 			if len(t.Reference) == 1 && len(t.Candidate) == 1 {
 				if ratios[i] = measured[i]; r.Uint64()&1 == 0 {
@@ -195,7 +201,7 @@ func (m *matching) permutation(shift float64, rounds int) float64 {
 			atLeast++
 		}
 	}
-	return float64(atLeast) / float64(rounds+1)
+	return atLeast
 }
 
 // holdOf is three times the median size of values.

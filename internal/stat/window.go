@@ -36,10 +36,6 @@ const SteadyShare = 0.9
 
 // LoadOf measures spans; ok is false when none has a length.
 func LoadOf(spans []Span) (l Load, ok bool) {
-	type edge struct {
-		at   float64
-		step int
-	}
 	var edges []edge
 	busy, lastStart := 0.0, 0.0
 	for _, s := range spans {
@@ -55,32 +51,54 @@ func LoadOf(spans []Span) (l Load, ok bool) {
 	if len(edges) == 0 {
 		return Load{}, false
 	}
-	// At one instant starts come before ends: a request that replaces another one leaves no gap.
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
-	live := 0
-	for _, e := range edges {
-		live += e.step
-		l.Peak = max(l.Peak, live)
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	levels := levelsOf(edges)
+	for _, v := range levels {
+		l.Peak = max(l.Peak, v.live)
 	}
-	l.Whole = Window{edges[0].at, edges[len(edges)-1].at}
+	l.Whole = Window{levels[0].at, levels[len(levels)-1].at}
 	l.Mean = busy / l.Whole.Length()
 	begun, inside := 0.0, false
-	live = 0
-	for _, e := range edges {
-		live += e.step
-		switch steady := float64(live) >= SteadyShare*float64(l.Peak); {
+	for _, v := range levels {
+		switch steady := float64(v.live) >= SteadyShare*float64(l.Peak); {
 		case steady && !inside:
-			begun, inside = e.at, true
+			begun, inside = v.at, true
 		case !steady && inside:
 			inside = false
-			if e.at-begun > l.Steady.Length() {
-				l.Steady = Window{begun, e.at}
+			if v.at-begun > l.Steady.Length() {
+				l.Steady = Window{begun, v.at}
 			}
 		}
 	}
 	l.Ramp = (l.Steady.Start - l.Whole.Start) / l.Whole.Length()
 	l.Drain = (l.Whole.End - lastStart) / l.Whole.Length()
 	return l, true
+}
+
+// level is how many spans go on from an instant to the next one.
+type level struct {
+	at   float64
+	live int
+}
+
+// levelsOf sums sorted edges up. What ends and begins at one instant counts at once: a request that replaces another one
+// leaves no gap, and the two never went on together.
+func levelsOf(edges []edge) []level {
+	var out []level
+	live := 0
+	for i, e := range edges {
+		live += e.step
+		if i+1 == len(edges) || edges[i+1].at != e.at {
+			out = append(out, level{e.at, live})
+		}
+	}
+	return out
+}
+
+// edge is where a span begins (step 1) or ends (-1).
+type edge struct {
+	at   float64
+	step int
 }
 
 // Rate is the weight of spans that falls into the window, per unit of time; 0 for an empty window.

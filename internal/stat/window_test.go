@@ -19,7 +19,9 @@ func TestLoadOfOverlappingSpans(t *testing.T) {
 		{"ramp, steady, drain", []Span{{Start: 0, End: 10}, {Start: 2, End: 8}}, Load{
 			Peak: 2, Mean: 1.6, Whole: Window{0, 10}, Steady: Window{2, 8}, Ramp: 0.2, Drain: 0.8}},
 		{"one replaces another without a gap", []Span{{Start: 0, End: 4}, {Start: 4, End: 10}}, Load{
-			Peak: 2, Mean: 1, Whole: Window{0, 10}, Steady: Window{0, 0}, Ramp: 0, Drain: 0.6}},
+			Peak: 1, Mean: 1, Whole: Window{0, 10}, Steady: Window{0, 10}, Ramp: 0, Drain: 0.6}},
+		{"a whole set replaces another", []Span{{Start: 0, End: 4}, {Start: 0, End: 4}, {Start: 4, End: 8}, {Start: 4, End: 10}}, Load{
+			Peak: 2, Mean: 1.8, Whole: Window{0, 10}, Steady: Window{0, 8}, Ramp: 0, Drain: 0.6}},
 		{"the longest of two steady stretches", []Span{{Start: 0, End: 2}, {Start: 3, End: 10}}, Load{
 			Peak: 1, Mean: 0.9, Whole: Window{0, 10}, Steady: Window{3, 10}, Ramp: 0.3, Drain: 0.7}},
 		{"empty spans do not count", []Span{{Start: 0, End: 0}, {Start: 1, End: 2}, {Start: 5, End: 4}}, Load{
