@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/internal/canon"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/internal/sim"
 	"github.com/benchproxy/benchproxy/internal/stat"
@@ -114,7 +115,7 @@ func (s *StandIn) give(req sim.Request, a *inquiry, found match) *sim.Script {
 	if !found.confirms(x, a, s.o.Relax) {
 		return s.miss(req, a, MissCollision)
 	}
-	script, err := answerScript(x, row.Outcome, answerForm{sent: found.form == formSent, speed: s.o.Speed, request: req})
+	script, err := answerScript(x, outcomeOf(x, &row), answerForm{sent: found.form == formSent, speed: s.o.Speed, request: req})
 	if err != nil {
 		return s.broken(req, a, err)
 	}
@@ -127,6 +128,14 @@ func (s *StandIn) give(req sim.Request, a *inquiry, found match) *sim.Script {
 	}
 	script.Done = s.ended
 	return script
+}
+
+// outcomeOf is what an exchange came to, where its end does not say it: by its row, or derived where the row does not know.
+func outcomeOf(x *exchange.Exchange, row *exchange.Summary) exchange.Outcome {
+	if row.Outcome == "" && x.End != exchange.EndEOF {
+		return measure.Analyze(x).Outcome
+	}
+	return row.Outcome
 }
 
 // inquiry is a request as it is looked up.

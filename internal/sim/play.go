@@ -57,7 +57,8 @@ func (p *player) play(pl plan) bool {
 			return p.finish(EndTruncate)
 		}
 	}
-	if !p.waitUntil(timer, pl.endAt) {
+	// A client that leaves when it has all was not left without anything.
+	if n := len(pl.writes); (n == 0 || pl.endAt > pl.writes[n-1].at) && !p.waitUntil(timer, pl.endAt) {
 		return p.finish(EndTruncate)
 	}
 	if pl.end == EndKeep && pl.closes {
