@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -23,6 +21,8 @@ type CheckReport struct {
 	Blobs      int       `json:"blobs"`
 	BlobBytes  int64     `json:"blob_bytes"`  // uncompressed
 	StaleBlobs int       `json:"stale_blobs"` // blobs that no record uses: left by a failed commit, harmless
+	Goldens    int       `json:"goldens"`
+	Replies    int       `json:"golden_replies"` // of references to what gates asked
 	Problems   []Problem `json:"problems"`
 }
 
@@ -66,7 +66,7 @@ func (s *Store) Check(ctx context.Context) (CheckReport, error) {
 	if err := s.view(c.all); err != nil {
 		return c.report, &exchange.Error{Op: "check store", Object: s.dir, Side: exchange.SideStore, Cause: err}
 	}
-	if err := s.checkGoldens(); err != nil {
+	if err := c.checkGoldens(); err != nil {
 		c.problem(goldensDir, "%v", err)
 	}
 	return c.report, nil
@@ -331,17 +331,4 @@ func (c *checker) run(id exchange.ID, r *exchange.Run) {
 		c.problem(string(id), "states %d stored, %d truncated, outcomes %s; found %d, %d, %s",
 			r.Counts.Stored, r.Counts.Truncated, b, found.Stored, found.Truncated, a)
 	}
-}
-
-// checkGoldens holds that the goldens, when there are any, can be opened.
-func (s *Store) checkGoldens() error {
-	dir := s.GoldensDir()
-	if _, err := os.Stat(dir); err != nil {
-		return ignoreGone(err)
-	}
-	db, err := openBadger(dir, &s.o)
-	if err != nil {
-		return fmt.Errorf("open goldens: %w", err)
-	}
-	return errors.Join(db.VerifyChecksum(), db.Close())
 }

@@ -3,7 +3,7 @@
 // The path of an exchange: Writer.Offer puts it in a queue bounded in bytes; a worker masks, keys, digests and
 // compresses it (prepare.go); one goroutine gathers prepared records into batches and commits them (batch.go); after
 // the commit WriterOptions.OnStored is called, and from then on the record survives the death of the process. Reading
-// is in read.go and list.go, the layout of keys in keys.go, the form of values in block.go, codec.go, row.go and blob.go.
+// is in read.go and list.go, goldens and the replies of references are in golden.go and goldenreply.go, the layout of keys in keys.go, the form of values in block.go, codec.go, row.go and blob.go.
 //
 // Invariants:
 //

@@ -44,6 +44,8 @@ type Store struct {
 
 	writes sync.RWMutex // held for reading while something is written, for writing while the log is collected; taken after mu
 
+	goldens goldens
+
 	known knownIDs
 	dirty atomic.Bool // something was committed since the last sync
 	stop  chan struct{}
@@ -216,7 +218,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	close(s.stop)
 	s.done.Wait()
-	err := errors.Join(s.closeBadger(), s.removeOwner())
+	err := errors.Join(s.closeGoldens(), s.closeBadger(), s.removeOwner())
 	s.dec.Close()
 	if err != nil {
 		return &exchange.Error{Op: "close store", Object: s.dir, Side: exchange.SideStore, Cause: err}
