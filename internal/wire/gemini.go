@@ -144,10 +144,12 @@ func readUsageMetadata(v *fastjson.Value, hasContent bool) (u usageCounts, ok bo
 // methodInPath is the model and the method of a path that ends in model:method, as Google's do.
 func methodInPath(target string) (model, method string) {
 	path := pathOf(target)
-	model, method, ok := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
-	if !ok {
+	model = path[strings.LastIndexByte(path, '/')+1:]
+	colon := strings.LastIndexByte(model, ':') // a model may have one too
+	if colon < 0 {
 		return "", ""
 	}
+	model, method = model[:colon], model[colon+1:]
 	if plain, err := url.PathUnescape(model); err == nil {
 		model = plain
 	}

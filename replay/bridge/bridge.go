@@ -3,6 +3,7 @@ package bridge
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 // open.
 type Endpoint struct {
 	Dialect     wire.Dialect    // "" translates nothing
+	Keeps       []wire.Dialect  // dialects that are understood there too, and not translated
 	Limit       string          // field of chat that bounds the output; "" is max_tokens
 	Repetition  string          // field of chat for the penalty of repetitions; "" is repetition_penalty
 	ThinkingOn  json.RawMessage // object that turns thinking on in chat; nil when nothing is known of it
@@ -36,6 +38,26 @@ func EndpointOf(d wire.Dialect, p engines.Profile) Endpoint {
 		e.ThinkingOn, e.ThinkingOff = t.On, t.Off
 	}
 	return e
+}
+
+// Translates reports whether a request in a dialect is said in another one there. One without a dialect is not: it asks
+// for no answer that a dialect could say.
+func (e Endpoint) Translates(from wire.Dialect) bool {
+	return e.Dialect != wire.DialectNone && from != wire.DialectNone && from != e.Dialect && !slices.Contains(e.Keeps, from)
+}
+
+// Outcome is how many requests are translated of those counted by dialect, and the dialects in which all are said.
+func (e Endpoint) Outcome(counts map[wire.Dialect]int) (translated int, said []wire.Dialect) {
+	for _, d := range slices.Sorted(maps.Keys(counts)) {
+		if e.Translates(d) {
+			translated += counts[d]
+			d = e.Dialect
+		}
+		if d != wire.DialectNone && !slices.Contains(said, d) {
+			said = append(said, d)
+		}
+	}
+	return translated, said
 }
 
 func (e Endpoint) limit() string {

@@ -75,10 +75,25 @@ var unsaid = map[wire.Dialect][]string{
 	wire.DialectOllama: {`"tool_choice":"auto",`, `"tool_choice":{"type":"auto"},`, `"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}},`},
 }
 
-// vllm is an engine of which all spellings are known.
-func vllm(t *testing.T, d wire.Dialect) Endpoint {
-	t.Helper()
-	return endpoint(t, d, "vllm")
+// vllm is an engine of which all spellings are known, as its profile has them.
+func vllm(d wire.Dialect) Endpoint {
+	return Endpoint{Dialect: d, Limit: "max_tokens",
+		ThinkingOn:  json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":true}}`),
+		ThinkingOff: json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":false}}`)}
+}
+
+func TestEndpointOfAProfile(t *testing.T) {
+	got := endpoint(t, wire.DialectChat, "vllm")
+	got.ThinkingOn, got.ThinkingOff = compact(got.ThinkingOn), compact(got.ThinkingOff)
+	if diff := cmp.Diff(vllm(wire.DialectChat), got); diff != "" {
+		t.Error(diff)
+	}
+	if got := endpoint(t, wire.DialectChat, "openai"); !got.Hosted || got.Limit != "max_completion_tokens" {
+		t.Errorf("%+v", got)
+	}
+	if got := endpoint(t, wire.DialectChat, "llamacpp"); got.Repetition != "repeat_penalty" {
+		t.Errorf("%+v", got)
+	}
 }
 
 func endpoint(t *testing.T, d wire.Dialect, engine string) Endpoint {
@@ -118,7 +133,7 @@ func TestEveryPairOfDialects(t *testing.T) {
 				for _, part := range unsaid[from] {
 					wanted = string(bytes.ReplaceAll([]byte(wanted), []byte(part), nil))
 				}
-				got, err := Translate(from, source.target, []byte(body), vllm(t, to), "")
+				got, err := Translate(from, source.target, []byte(body), vllm(to), "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -153,7 +168,7 @@ func TestThereAndBack(t *testing.T) {
 			if to == wire.DialectOllama {
 				first.Choice = Choice{}
 			}
-			out := Write(&first, vllm(t, to))
+			out := Write(&first, vllm(to))
 			second, changes, err := Read(to, out.Target, out.Body)
 			if err != nil || len(changes)+len(out.Changes) > 0 {
 				t.Fatalf("%s to %s: %v, %+v, %+v", from, to, err, changes, out.Changes)

@@ -9,8 +9,9 @@ var anthropicOptions = map[string]Option{"temperature": OptionTemperature, "top_
 
 // readAnthropic reads a body of /v1/messages.
 func readAnthropic(r *reader, _ string, f *fields) *Request {
-	q := &Request{Model: f.text("model"), Usage: true}
+	q := &Request{Model: f.text("model")}
 	q.Stream, _ = f.flag("stream")
+	q.Usage = q.Stream
 	if system := f.value("system"); system.Raw != nil {
 		if parts := r.blocks(system, nil); len(parts) > 0 {
 			q.add(Message{Role: RoleSystem, Parts: parts, Path: system.Path})

@@ -14,13 +14,14 @@ var geminiOptions = map[string]Option{
 
 // readGemini reads a body of :generateContent or :streamGenerateContent, whose path names the model.
 func readGemini(r *reader, target string, f *fields) *Request {
-	q := &Request{Usage: true}
-	path, _, _ := strings.Cut(strings.ReplaceAll(target, "%3A", ":"), "?")
-	name, method, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
+	path, _, _ := strings.Cut(target, "?")
+	name := path[strings.LastIndexByte(path, '/')+1:]
 	if plain, err := url.PathUnescape(name); err == nil {
 		name = plain
 	}
-	q.Model, q.Stream = name, strings.HasPrefix(method, "stream")
+	method := name[strings.LastIndexByte(name, ':')+1:] // the model may have a colon too
+	q := &Request{Model: strings.TrimSuffix(name, ":"+method), Stream: strings.HasPrefix(method, "stream")}
+	q.Usage = q.Stream
 	f.value("model")
 	if v := f.value("systemInstruction", "system_instruction"); v.Raw != nil {
 		o := r.fields(v)

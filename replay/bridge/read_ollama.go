@@ -9,10 +9,11 @@ var ollamaOptions = map[string]Option{
 
 // readOllama reads a body of /api/chat, or of /api/generate, whose prompt is what a user says.
 func readOllama(r *reader, target string, f *fields) *Request {
-	q := &Request{Model: f.text("model"), Stream: true, Usage: true}
+	q := &Request{Model: f.text("model"), Stream: true}
 	if on, v := f.flag("stream"); v.Raw != nil {
 		q.Stream = on
 	}
+	q.Usage = q.Stream
 	path, _, _ := strings.Cut(target, "?")
 	if strings.HasSuffix(path, "/generate") {
 		r.ollamaPrompt(q, f)

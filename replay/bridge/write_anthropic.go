@@ -207,11 +207,13 @@ func (w *writer) anthropicThinking(body *object, q *Request, limit Value) {
 		budget := t.Budget
 		if budget.Raw == nil {
 			budget.Raw = encode(anthropicBudget)
-			w.tell(t.Path, nil, string(budget.Raw), "the API asks for a budget of thinking")
 		}
 		if !lessThan(budget.Raw, limit.Raw) {
 			w.lose(t.Path, budget.Raw, "the budget of thinking must be below max_tokens")
 			return
+		}
+		if t.Budget.Raw == nil {
+			w.tell(t.Path, nil, string(budget.Raw), "the API asks for a budget of thinking")
 		}
 		o.put("type", "enabled")
 		o.put("budget_tokens", budget.Raw)
