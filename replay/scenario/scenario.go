@@ -1,0 +1,176 @@
+package scenario
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/wire"
+)
+
+// Scenario is one built-in scenario.
+type Scenario struct {
+	ID       string // unique
+	Name     string // in tags and reports, where another tool's name is kept; "" = ID
+	Suite    string // the plan it belongs to: matrix, validation, tool-policies
+	Summary  string // one line
+	Turns    int    // requests of one case
+	Alone    bool   // it is planned at concurrency 1 only
+	Thinking bool   // it asks for thinking, whatever the options say
+	Blocking bool   // it is not streamed, whatever the options say
+
+	maxTokens int  // when the options state none
+	validated bool // it carries the tag and the sampling of the validation
+	first     func(Options) chat
+	next      func(o Options, turn int, before chat, a Answer) (chat, error) // nil for one turn
+	checks    []exchange.Check
+}
+
+// Options are what a case of a scenario may differ in.
+type Options struct {
+	Nonce             string // at the very beginning of the prompt; "" = none
+	Tag               string // of the case, such as agentic-c4-r0-i2; "" = none
+	Model             string
+	MaxTokens         int // 0 = the scenario's own
+	ThinkingMaxTokens int // of scenarios that think; 0 = 2048
+	Stream            bool
+	Thinking          bool
+	SerialTools       bool // workflows of tools say parallel_tool_calls false
+	StructuredResults bool // results of tools are JSON objects, not their text
+}
+
+// Request is one request to be sent.
+type Request struct {
+	Turn     int // from 0
+	Method   string
+	Path     string
+	Body     json.RawMessage
+	Thinking bool // to be spelled as the engine has it; the body says nothing of it
+}
+
+// Answer is what the engine said to a request.
+type Answer struct {
+	Content string
+	Calls   []wire.ToolCall
+}
+
+// AnswerOf is the answer of a transcript: its first choice.
+func AnswerOf(t *wire.Transcript) Answer {
+	c := t.Choice0()
+	return Answer{Content: c.Text, Calls: c.ToolCalls}
+}
+
+// Why there is no next request.
+var (
+	ErrOver    = errors.New("the conversation is over")
+	ErrStopped = errors.New("the conversation cannot go on")
+)
+
+// Request is the request that follows the answers so far, the first one when there are none. The error is ErrOver behind
+// the last turn, or wraps ErrStopped when an answer lacks what the next turn rests on; it names the turn.
+func (s Scenario) Request(o Options, answers []Answer) (Request, error) {
+	if len(answers) >= s.Turns {
+		return Request{}, ErrOver
+	}
+	if s.Blocking {
+		o.Stream = false
+	}
+	body := s.opening(o)
+	for turn, a := range answers {
+		messages := body.Messages
+		next, err := s.next(o, turn, body, a)
+		if err != nil {
+			return Request{}, fmt.Errorf("%w behind turn %d/%d: %w", ErrStopped, turn+1, s.Turns, err)
+		}
+		body = next
+		body.Messages = append(slices.Clip(messages), body.Messages...)
+	}
+	return Request{
+		Turn: len(answers), Method: "POST", Path: "/v1/chat/completions", Body: body.bytes(), Thinking: s.Thinking || o.Thinking,
+	}, nil
+}
+
+// opening is the first body, with what the options say of every scenario.
+func (s Scenario) opening(o Options) chat {
+	c := s.first(o)
+	c.Model = o.Model
+	c.MaxTokens = s.maxTokens
+	switch {
+	case (s.Thinking || o.Thinking) && o.ThinkingMaxTokens > 0:
+		c.MaxTokens = o.ThinkingMaxTokens
+	case s.Thinking || o.Thinking:
+		c.MaxTokens = 2048
+	case o.MaxTokens > 0:
+		c.MaxTokens = o.MaxTokens
+	}
+	if c.Stream = o.Stream; o.Stream {
+		c.StreamOptions = map[string]any{"include_usage": true}
+	}
+	if s.validated {
+		c.sampling = validationSampling()
+	}
+	prefix := ""
+	if o.Nonce != "" {
+		prefix = "[" + o.Nonce + "]\n"
+	}
+	if o.Tag != "" {
+		prefix += "[validation " + o.Tag + "]\n"
+	}
+	if text, isText := c.Messages[0].Content.(string); isText && prefix != "" {
+		c.Messages[0].Content = prefix + text
+	}
+	return c
+}
+
+// Case is the case that the answers to the scenario's requests are judged as.
+func (s Scenario) Case(id string, o Options) exchange.Case {
+	return exchange.Case{ID: id, Scenario: s.ID, Policy: s.policy(o), Turns: s.Turns, Checks: slices.Clone(s.checks)}
+}
+
+// policy is the word for what the options change; "" for nothing.
+func (s Scenario) policy(o Options) string {
+	var words []string
+	if s.Turns > 1 && s.usesTools() {
+		if o.SerialTools {
+			words = append(words, "serial_tool_workflows")
+		}
+		if o.StructuredResults {
+			words = append(words, "structured_tool_results")
+		}
+	}
+	if o.Thinking && !s.Thinking {
+		words = append(words, "thinking")
+	}
+	return strings.Join(words, "+")
+}
+
+func (s Scenario) usesTools() bool { return len(s.first(Options{}).Tools) > 0 }
+
+// TagName is the name that stands in tags.
+func (s Scenario) TagName() string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return s.ID
+}
+
+// All lists the scenarios in the order of their suites.
+func All() []Scenario { return slices.Concat(policyScenarios(), workflowScenarios(), codeScenarios()) }
+
+// Lookup finds a scenario by its id.
+func Lookup(id string) (Scenario, bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(s Scenario) bool { return s.ID == id })
+	if i < 0 {
+		return Scenario{}, false
+	}
+	return all[i], true
+}
+
+// Suite lists the scenarios of a suite, in order.
+func Suite(name string) []Scenario {
+	return slices.DeleteFunc(All(), func(s Scenario) bool { return s.Suite != name })
+}
