@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
 // Capability is whether a served model does something, as its answer to one request showed.
@@ -56,6 +60,39 @@ func ProbeCapabilities(ctx context.Context, model string, send Send) (Capabiliti
 		*probe.into = judge(status, answer, probe.words, probe.judge)
 	}
 	return c, nil
+}
+
+// chatTimeout bounds one request of ProbeCapabilities that ChatSender sends: a short answer of a slow machine.
+const chatTimeout = 3 * time.Minute
+
+// ChatSender is a Send to the chat completions of the server at base, with or without /v1 at its end. The headers of o go
+// to that origin only; of the other options MaxAnswer counts. The error wraps exchange.ErrUnreachable when no answer came.
+func ChatSender(do Doer, base string, o Options) (Send, error) {
+	p, err := newProber(do, base, o)
+	if err != nil {
+		return nil, err
+	}
+	p.o.ProbeTimeout, p.left = chatTimeout, chatTimeout
+	return func(ctx context.Context, body []byte) (int, []byte, error) {
+		a, err := p.send(ctx, "/v1/chat/completions", body)
+		if err == nil {
+			return a.status, a.body, nil
+		}
+		if ctx.Err() != nil {
+			return 0, nil, context.Cause(ctx)
+		}
+		return 0, nil, &exchange.Error{Op: "ask engine", Object: redact.URL(p.base.String()), Side: exchange.SideEngine,
+			Cause: fmt.Errorf("%w: %w", exchange.ErrUnreachable, err), Hint: "does it serve /v1/chat/completions?"}
+	}, nil
+}
+
+// Each are the capabilities with their names, in the order in which they are probed.
+func (c *Capabilities) Each(fn func(name string, found Capability)) {
+	fn("tools", c.Tools)
+	fn("tool_choice", c.ToolChoice)
+	fn("parallel", c.Parallel)
+	fn("json_schema", c.JSONSchema)
+	fn("json_object", c.JSONObject)
 }
 
 var formatWords = []string{"response_format", "json_schema", "json_object", "schema", "grammar", "structured"}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
 const (
@@ -79,5 +81,31 @@ func TestProbeCapabilitiesEndsWithTheConnection(t *testing.T) {
 	})
 	if !errors.Is(err, gone) || sent != 1 {
 		t.Errorf("got %v after %d requests", err, sent)
+	}
+}
+
+// TestChatSender holds that probes go to the chat completions of the server, with its headers, and how a lost answer is told.
+func TestChatSender(t *testing.T) {
+	s := &server{answers: map[string]played{"POST /v1/chat/completions": {status: 400, body: "no"}}}
+	send, err := ChatSender(s, base+"/v1", Options{Headers: []exchange.Header{{Name: "Authorization", Value: "Bearer k"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, body, err := send(t.Context(), []byte(`{"model":"m"}`))
+	if err != nil || status != 400 || string(body) != "no" || s.bodies[0] != `{"model":"m"}` || s.headers[0].Get("Authorization") != "Bearer k" {
+		t.Errorf("%d %s, %v; sent %q, %v", status, body, err, s.bodies, s.headers)
+	}
+	s.refuse = true
+	if _, _, err := send(t.Context(), []byte("{}")); !errors.Is(err, exchange.ErrUnreachable) {
+		t.Errorf("nobody there: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	cancel(stop)
+	if _, _, err := send(ctx, []byte("{}")); !errors.Is(err, stop) {
+		t.Errorf("ended: %v", err)
+	}
+	if _, err := ChatSender(s, "ftp://x", Options{}); !errors.Is(err, exchange.ErrUsage) {
+		t.Errorf("no URL: %v", err)
 	}
 }

@@ -94,7 +94,8 @@ func TestIdentifyEndsWithItsContext(t *testing.T) {
 // TestWithdrawnProbesAreSentAgain plays traffic that comes while a probe runs: the probe makes room and has its turn again.
 func TestWithdrawnProbesAreSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{answers: map[string]played{"/version": jsonBody(`{"version":"1"}`)}}
+		s := &server{answers: map[string]played{"/version": jsonBody(`{"version":"1"}`),
+			"/v1/models": jsonBody(`{"data":[{"id":"m","owned_by":"vllm"}]}`)}}
 		turns := 0
 		d, err := builtin(t).Identify(t.Context(), s, base, Options{Turn: func(ctx context.Context) (context.Context, context.CancelFunc, error) {
 			turns++

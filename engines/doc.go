@@ -9,7 +9,7 @@
 //
 //  1. the host of a hosted API: nothing is asked;
 //  2. a native namespace in /metrics, at the start of a line;
-//  3. a version document that only one engine serves;
+//  3. a version document in the form of one engine, with its name in the listing of models;
 //  4. a name that a server gives itself, in /v1/models, /health, /.well-known/serviceinfo and /props;
 //  5. documents whose shape only one engine has;
 //  6. documents of engines that give themselves no name, asked only of a server that lists models.

@@ -161,8 +161,8 @@ func hasNamespace(text, ns string) bool {
 	return false
 }
 
-// byVersion looks for a version document that only one engine serves. It is not believed when the server names itself
-// something else.
+// byVersion looks for a version document of the form that one engine gives it. Many servers tell a version so: it proves
+// the engine together with the name in the listing of models, and not when the server names itself something else.
 func (c *Catalog) byVersion(ctx context.Context, p *prober) (verdict, bool) {
 	for _, profile := range c.Profiles() {
 		doc := profile.Recognize.Version
@@ -176,8 +176,12 @@ func (c *Catalog) byVersion(ctx context.Context, p *prober) (verdict, bool) {
 		if other, _, named := c.declared(a); named && other.ID != profile.ID {
 			continue
 		}
-		if evidence, ok := doc.match(a); ok {
-			return verdict{profile, BasisProbe, evidence}, true
+		evidence, ok := doc.match(a)
+		if !ok {
+			continue
+		}
+		if who, named, ok := c.declared(p.get(ctx, modelsPath)); ok && who.ID == profile.ID {
+			return verdict{profile, BasisProbe, named + "; " + evidence}, true
 		}
 	}
 	return verdict{}, false
@@ -238,14 +242,21 @@ func (c *Catalog) declared(a *answer) (Profile, string, bool) {
 		return Profile{}, "", false
 	}
 	for _, said := range selfNames(a) {
-		name := leadingName(said.Name)
-		for _, profile := range c.profiles {
-			if slices.Contains(profile.Recognize.Declared, Declared{In: said.In, Name: name}) {
-				return profile, fmt.Sprintf("GET %s: %s is %q", a.path, said.In, clip(said.Name)), true
-			}
+		if profile, ok := c.declarer(said); ok {
+			return profile, fmt.Sprintf("GET %s: %s is %q", a.path, said.In, clip(said.Name)), true
 		}
 	}
 	return Profile{}, "", false
+}
+
+// declarer is the profile whose name a server gave itself.
+func (c *Catalog) declarer(said Declared) (Profile, bool) {
+	for _, profile := range c.profiles {
+		if profile.declares(said) {
+			return profile, true
+		}
+	}
+	return Profile{}, false
 }
 
 // selfNames are what an answer says of who gives it.
@@ -308,15 +319,20 @@ func (c *Catalog) byShape(ctx context.Context, p *prober) (verdict, bool) {
 }
 
 // names reports whether an answer names another server than profile: a known one, or any that is no build of llama.cpp in
-// the place where that writes its build.
+// the place where that writes its build. A front's listing names the engine behind it, which is none.
 func (c *Catalog) names(a *answer, profile Profile) bool {
 	for _, said := range selfNames(a) {
 		if said.In == InBuildInfo && !isBuild(said.Name) && !profile.declares(said) {
 			return true
 		}
+		if said.In == InOwnedBy && profile.Kind == KindFront || !a.ok() {
+			continue
+		}
+		if other, ok := c.declarer(said); ok {
+			return other.ID != profile.ID
+		}
 	}
-	other, _, ok := c.declared(a)
-	return ok && other.ID != profile.ID
+	return false
 }
 
 func (p Profile) declares(said Declared) bool {
@@ -366,6 +382,9 @@ func (doc Document) match(a *answer) (string, bool) {
 	}
 	v, ok := at(a.doc, doc.Key)
 	said, isText := v.(string)
+	if o, _ := a.object(); doc.Only && (len(o) != 1 || !isText) {
+		return "", false
+	}
 	if doc.Value != "" {
 		ok = ok && isText && said == doc.Value
 	}

@@ -41,7 +41,7 @@ type Recognize struct {
 	Hosts     []string   `json:"hosts,omitempty"`      // host names of a hosted API, exact or below
 	Namespace []string   `json:"namespaces,omitempty"` // of its own metrics
 	Rank      int        `json:"rank,omitempty"`       // among profiles whose namespaces a scrape shows together; the lowest wins
-	Version   *Document  `json:"version,omitempty"`    // a version document that nobody else serves
+	Version   *Document  `json:"version,omitempty"`    // a version document; it proves the engine with a name of it in the listing of models
 	Declared  []Declared `json:"declared,omitempty"`   // names it gives itself
 	Headers   []string   `json:"headers,omitempty"`    // response headers that only it sends
 	Shapes    []Shape    `json:"shapes,omitempty"`     // documents that only it serves
@@ -71,6 +71,7 @@ type Document struct {
 	Text  string `json:"text,omitempty"`  // the whole text, without surrounding blanks and quotes
 	Key   string `json:"key,omitempty"`   // dotted path of a value that is there and not null
 	Value string `json:"value,omitempty"` // what the value at Key must be
+	Only  bool   `json:"only,omitempty"`  // the value at Key is a text, and all that the document holds
 	Array bool   `json:"array,omitempty"` // it is a JSON array of strings
 }
 

@@ -168,11 +168,7 @@ func (s *sending) make(jobs chan<- ready) {
 
 // draft makes the request of a turn.
 func (p *Plan) draft(j *job, turn int) (*draft, error) {
-	var session exchange.Header
-	if p.o.SessionHeader != "" {
-		session = exchange.Header{Name: p.o.SessionHeader, Value: p.token("session " + strconv.Itoa(j.target) + " " + j.talkName())}
-	}
-	return p.o.Changes.draftOf(j.turns[turn], j.target, p.nonceOf(j.talkName()), session)
+	return p.o.Changes.draftOf(j.turns[turn], j.target, p.nonceOf(j.talkName()), p.session(j.target, j.talkName()))
 }
 
 // fail notes a request that could not be made. The first one counts.

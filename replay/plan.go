@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -53,11 +54,12 @@ type PlanOptions struct {
 	Retries     int           // later attempts where the engine answers 503 and says when; 0 = DefaultRetries, < 0 = none
 
 	Changes       Changes
-	SessionHeader string // header that carries one value a conversation; "" = none
+	SessionHeader string // header that carries one value a conversation; "" = that of the target, if it has one
 	LiveHistory   bool   // later turns repeat what the engine answered now, not what it answered when they were recorded
 
-	Targets []string // their names; several get each request in a random order
-	Salt    string   // of nonces and session values, another one for each run
+	Targets        []string // their names; several get each request in a random order
+	TargetSessions []string // header of each target that carries one value a conversation, "" for none; nil = none has one
+	Salt           string   // of nonces and session values, another one for each run
 }
 
 // Plan is the exact list of what is to be sent.
@@ -100,6 +102,8 @@ func (o *PlanOptions) check(w *Workload) error {
 		return badPlan("there is no target")
 	case min(o.Concurrency, o.Warmup, o.MaxRequests) < 0 || min(o.Duration, o.MaxGap, o.MaxLag) < 0 || o.Repeats > math.MaxInt32:
 		return badPlan("a number is below 0 or too large")
+	case o.TargetSessions != nil && len(o.TargetSessions) != len(o.Targets):
+		return badPlan("%d session headers are not one for each of %d targets", len(o.TargetSessions), len(o.Targets))
 	case o.Arrivals != "" && o.Arrivals != ArrivalsConstant && o.Arrivals != ArrivalsPoisson:
 		return badPlan("arrivals are %s or %s, not %q", ArrivalsConstant, ArrivalsPoisson, o.Arrivals)
 	}
@@ -259,6 +263,9 @@ func (p *Plan) hash() string {
 	o := &p.o
 	fmt.Fprintf(h, "%s\n%s %d %g %s %d %g %d\n", p.Workload, o.Loop, o.Concurrency, o.Rate, o.Arrivals, o.Seed, o.Speed, o.MaxGap)
 	fmt.Fprintf(h, "%d %t %d %q %t %d\n", o.Warmup, o.Nonce, o.Duration, o.SessionHeader, o.LiveHistory, len(o.Targets))
+	if slices.ContainsFunc(o.TargetSessions, func(name string) bool { return name != "" }) {
+		fmt.Fprintf(h, "%q\n", o.TargetSessions)
+	}
 	fmt.Fprintf(h, "%q %q %q\n", o.Changes.Model, o.Changes.Headers, o.Changes.Edits)
 	for _, b := range o.Changes.Bridges {
 		fmt.Fprintf(h, "bridge %q %t\n", b.Dialect, o.Changes.Lossy)
@@ -321,6 +328,18 @@ func (j *job) item(turn, attempt int) *exchange.PlanItem {
 		p.Conversation = it.Conversation
 	}
 	return p
+}
+
+// session is the header that carries the conversation of a job; without a name there is none.
+func (p *Plan) session(target int, talk string) exchange.Header {
+	name := p.o.SessionHeader
+	if name == "" && p.o.TargetSessions != nil {
+		name = p.o.TargetSessions[target]
+	}
+	if name == "" {
+		return exchange.Header{}
+	}
+	return exchange.Header{Name: name, Value: p.token("session " + strconv.Itoa(target) + " " + talk)}
 }
 
 // waveName names the requests that are sent together.

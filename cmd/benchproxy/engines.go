@@ -43,9 +43,11 @@ func (p *program) enginesCommand() *cli.Command {
 				Name:      "check",
 				Usage:     "check that engines can be reached, and show what they serve",
 				ArgsUsage: "[[NAME=]URL ...]",
-				Description: "Without arguments it checks the targets of the config. It ends with 5 when one cannot be reached.\n\n" +
+				Description: "Without arguments it checks the targets of the config. It ends with 5 when one cannot be reached.\n" +
+					"With --capabilities each served model gets five small requests, and its answers show what it does.\n\n" +
 					"   benchproxy engines check llama=http://127.0.0.1:8080 vllm=http://127.0.0.1:8000",
-				Flags:  append(probeFlags(), configFlag()),
+				Flags: append(probeFlags(), configFlag(),
+					&cli.BoolFlag{Name: "capabilities", Usage: "ask the model, too: tools, tool_choice, parallel calls, structured output"}),
 				Action: p.interruptible(p.enginesCheck),
 			},
 			{
@@ -154,7 +156,10 @@ func proofText(r engines.Recognize) string {
 	for _, n := range r.Native {
 		parts = append(parts, n.Path)
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) == 0 && len(r.Behind) > 0:
+		return "what a front in front of it says; else nothing: name it with --engine-label"
+	case len(parts) == 0:
 		return "nothing; name it with --engine-label"
 	}
 	return strings.Join(parts, ", ")
@@ -167,7 +172,9 @@ type asked struct {
 	URL       string `json:"url"`
 	Reachable bool   `json:"reachable"`
 	Error     string `json:"error,omitempty"`
-	err       error
+	// Capabilities are what the model's answers showed; null when it was not asked.
+	Capabilities *engines.Capabilities `json:"capabilities,omitempty"`
+	err          error
 }
 
 func (p *program) enginesIdentify(c *cli.Context) error {
@@ -238,6 +245,11 @@ func (p *program) enginesCheck(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("capabilities") {
+		if err := p.probeCapabilities(c, found); err != nil {
+			return err
+		}
+	}
 	var errs []error
 	for _, a := range found {
 		errs = append(errs, a.err)
@@ -252,6 +264,9 @@ func (p *program) enginesCheck(c *cli.Context) error {
 		t.add(checkCells(a)...)
 	}
 	t.print(p.Stdout)
+	for _, a := range found {
+		printCapabilities(p.Stdout, a)
+	}
 	return errors.Join(errs...)
 }
 

@@ -74,7 +74,7 @@ func answerAs(version, model string) http.HandlerFunc {
 		case "/version":
 			fmt.Fprintf(w, `{"version":%q}`, version)
 		case "/v1/models":
-			fmt.Fprint(w, `{"object":"list","data":[{"id":"m"}]}`)
+			fmt.Fprint(w, `{"object":"list","data":[{"id":"m","owned_by":"vllm"}]}`)
 		case "/v1/chat/completions":
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"model":%q,"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`, model)

@@ -44,7 +44,7 @@ func replayFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "header", Usage: "`\"NAME: VALUE\"` to send instead; repeatable"},
 		&cli.StringSliceFlag{Name: "set", Usage: "`PATH=JSON` to set in each body, like temperature=0 or messages[0].role='\"user\"'; repeatable"},
 		&cli.StringSliceFlag{Name: "unset", Usage: "`PATH` to remove from each body; repeatable"},
-		&cli.StringFlag{Name: "session-header", Usage: "`NAME` of a header that gets one value a conversation"},
+		&cli.StringFlag{Name: "session-header", Usage: "`NAME` of a header that gets one value a conversation, whatever the targets of the config say"},
 		&cli.BoolFlag{Name: "live-history", Usage: "later turns repeat what the engine answered now, not what was recorded"},
 
 		&cli.StringSliceFlag{Name: "only-model", Usage: "only requests for this recorded `MODEL`; repeatable"},
@@ -116,7 +116,6 @@ func (p *program) replayTargets(c *cli.Context, s *replaySettings) error {
 	if key != "" {
 		credentials = func() []exchange.Header { return []exchange.Header{{Name: "Authorization", Value: "Bearer " + key}} }
 	}
-	session := ""
 	for i, arg := range c.StringSlice("target") {
 		u, err := p.named(cfg, arg)
 		if err != nil {
@@ -131,18 +130,14 @@ func (p *program) replayTargets(c *cli.Context, s *replaySettings) error {
 		if slices.Contains(s.plan.Targets, u.name) {
 			return usagef("two targets are called %q", u.name)
 		}
-		if h := cfg.Targets[arg].Session; h != "" {
-			session = h
-		}
 		u.inherit(credentials, c.String("engine-label"))
 		s.targets, s.plan.Targets = append(s.targets, u), append(s.plan.Targets, u.name)
+		s.plan.TargetSessions = append(s.plan.TargetSessions, u.session)
 	}
 	if len(s.targets) == 0 {
 		return usagef("no engine is named; say --target URL")
 	}
-	if s.plan.SessionHeader = c.String("session-header"); s.plan.SessionHeader == "" {
-		s.plan.SessionHeader = session
-	}
+	s.plan.SessionHeader = c.String("session-header")
 	if s.plan.SessionHeader != "" && !headerName(s.plan.SessionHeader) {
 		return usagef("--session-header %q is not the name of a header", s.plan.SessionHeader)
 	}
