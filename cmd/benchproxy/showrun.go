@@ -67,7 +67,7 @@ func printRun(w io.Writer, run exchange.Run) {
 		ended = when(*run.Ended)
 	}
 	rows := []namedValue{{"mode", run.Mode}, {"started", when(run.Started)}, {"ended", ended}, {"harness", run.Harness},
-		{"command", strings.Join(run.Command, " ")}, {"labels", pairsText(run.Labels, "=")}, {"upstreams", pairsText(run.Upstreams, " ")},
+		{"command", strings.Join(run.Command, " ")}, {"labels", valuesText(run.Labels, "=")}, {"upstreams", valuesText(run.Upstreams, " ")},
 		{"outcomes", outcomesText(run.Counts.Outcomes)}}
 	if run.Pinned {
 		rows = append(rows, namedValue{"pinned", "yes"})
@@ -93,8 +93,8 @@ func printRows(w io.Writer, rows []namedValue) {
 	}
 }
 
-// pairsText is a map in one line, sorted.
-func pairsText(m map[string]string, between string) string {
+// valuesText is a map in one line, sorted.
+func valuesText(m map[string]string, between string) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		parts = append(parts, k+between+m[k])
@@ -116,7 +116,7 @@ func printDeployment(w io.Writer, catalog *engines.Catalog, d exchange.Deploymen
 	}
 	rows = append(append(rows, deploymentFields(d)...), weightsRows(d.Weights)...)
 	if f := d.Fingerprint; f != nil {
-		rows = append(rows, namedValue{"fingerprint", f.Digest}, namedValue{"known", pairsText(f.Known, " ")},
+		rows = append(rows, namedValue{"fingerprint", f.Digest}, namedValue{"known", valuesText(f.Known, " ")},
 			namedValue{"unknown", strings.Join(f.Unknown, ", ")})
 	}
 	printRows(w, rows)
