@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -190,11 +191,11 @@ func (d *draft) setModel(model string) error {
 	if wire.DialectOf(d.target) == wire.DialectGemini {
 		path, query, _ := strings.Cut(d.target, "?")
 		start := strings.LastIndex(path, "/") + 1
-		colon := strings.IndexByte(path[start:], ':')
+		colon := strings.LastIndexByte(path[start:], ':') // the model may have one too
 		if colon < 0 {
 			return fmt.Errorf("the path %s names no model", path)
 		}
-		target := path[:start] + model + path[start+colon:]
+		target := path[:start] + url.PathEscape(model) + path[start+colon:]
 		if query != "" {
 			target += "?" + query
 		}

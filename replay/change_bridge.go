@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,8 +32,8 @@ func (c *Changes) endpoint(target int) bridge.Endpoint {
 // goesOn reports whether an answer to an item can be put into the next turn of its conversation.
 func (c *Changes) goesOn(it *Item, target int) bool {
 	d := wire.DialectOf(it.Target)
-	if to := c.endpoint(target).Dialect; to != wire.DialectNone && to != d {
-		return bridge.Talks(to)
+	if to := c.endpoint(target); to.Translates(d) {
+		return bridge.Talks(to.Dialect)
 	}
 	path, _, _ := strings.Cut(it.Target, "?")
 	return bridge.Talks(d) && !strings.HasSuffix(path, "/generate") // Ollama's, which has no messages
@@ -45,7 +46,7 @@ var foreignHeaders = []string{"anthropic-", "openai-", "x-goog-"}
 // note that it is lost.
 func (d *draft) translate(to bridge.Endpoint, model string) {
 	from := wire.DialectOf(d.target)
-	if to.Dialect == wire.DialectNone || from == to.Dialect {
+	if !to.Translates(from) {
 		return
 	}
 	body, err := d.json()
@@ -88,6 +89,9 @@ func (d *draft) dropHeaders(drop func(name string) bool, reason string) {
 	}
 	d.headers = kept
 }
+
+// ErrLossy is wrapped by the error about a plan whose requests ask for something that a target cannot be asked for.
+var ErrLossy = errors.New("not all that is asked for can be said to the target")
 
 // Loss is something that requests ask for and that a target cannot be asked for.
 type Loss struct {
@@ -186,5 +190,5 @@ func (p *Plan) checkLosses() error {
 	for _, l := range losses {
 		b.WriteString("\n  " + l.String())
 	}
-	return badPlan("not all that the requests ask for can be said to the target; without it they may be sent as a lossy translation:%s", b.String())
+	return badPlan("%w:%s", ErrLossy, b.String())
 }

@@ -89,7 +89,7 @@ func (o *PlanOptions) open() bool { return o.Loop == LoopRate || o.Loop == LoopR
 func (p *Plan) Solo() bool { return !p.o.open() && p.o.Concurrency == 1 }
 
 func badPlan(format string, args ...any) error {
-	return fmt.Errorf("plan workload: %w: %s", exchange.ErrUsage, fmt.Sprintf(format, args...))
+	return fmt.Errorf("plan workload: %w: %w", exchange.ErrUsage, fmt.Errorf(format, args...))
 }
 
 // check refuses options that make no sense, and sets defaults.
@@ -268,7 +268,7 @@ func (p *Plan) hash() string {
 	}
 	fmt.Fprintf(h, "%q %q %q\n", o.Changes.Model, o.Changes.Headers, o.Changes.Edits)
 	for _, b := range o.Changes.Bridges {
-		fmt.Fprintf(h, "bridge %q %t\n", b.Dialect, o.Changes.Lossy)
+		fmt.Fprintf(h, "bridge %q %q %t\n", b.Dialect, b.Keeps, o.Changes.Lossy)
 	}
 	for i := range p.jobs {
 		j := &p.jobs[i]
