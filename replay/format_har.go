@@ -85,10 +85,11 @@ type harResponse struct {
 
 // harData is a body: text, or base64 of what is no text.
 type harData struct {
-	Size     *int64 `json:"size,omitempty"` // of an answer
-	MimeType string `json:"mimeType"`
-	Text     string `json:"text"`
-	Encoding string `json:"encoding,omitempty"` // base64; the format has it for answers only
+	Size     *int64    `json:"size,omitempty"` // of an answer
+	MimeType string    `json:"mimeType"`
+	Text     exactText `json:"text"`
+	Encoding string    `json:"encoding,omitempty"` // base64; the format has it for answers only
+	Params   []harPair `json:"params,omitempty"`   // of a form, in the place of its text
 }
 
 // harTimings are milliseconds; -1 says that the phase does not apply.
@@ -265,23 +266,37 @@ func (r *harReader) entry(h *harEntry) (*entry, error) {
 	if r.n == 1 {
 		r.start = wall
 	}
+	if !plausible(wall) {
+		return nil, r.bad("startedDateTime", h.Started, notPlausible)
+	}
+	if h.Response.Status > maxStatus {
+		return nil, r.bad("response.status", fmt.Sprint(h.Response.Status), wantStatus)
+	}
 	target, ok, err := r.target(h)
 	if !ok || err != nil {
 		return nil, err
+	}
+	if h.Ours != nil && h.Ours.Record != nil {
+		h.Request.Headers = exactHeaders(h.Request.Headers, h.Ours.Record.RequestHead)
+		h.Response.Headers = exactHeaders(h.Response.Headers, h.Ours.Record.ResponseHead)
 	}
 	if field, value, why := requestProblem(h.Request.Method, target, h.Request.Headers); why != "" {
 		return nil, r.bad("request."+field, value, why)
 	}
 	var body, answer []byte
+	missing := h.Request.BodySize > 0 && h.Ours == nil
 	if p := h.Request.PostData; p != nil {
-		if body, err = p.bytes(); err != nil {
-			return nil, r.bad("request.postData.text", p.Text, err.Error())
+		if body, missing, err = p.sent(missing); err != nil {
+			return nil, r.bad("request.postData.text", string(p.Text), err.Error())
 		}
 	}
 	if answer, err = h.Response.Content.bytes(); err != nil {
-		return nil, r.bad("response.content.text", h.Response.Content.Text, err.Error())
+		return nil, r.bad("response.content.text", string(h.Response.Content.Text), err.Error())
 	}
 	req := exchange.Request{Method: h.Request.Method, Target: target, Headers: h.Request.Headers, Body: exchange.NewBody(body)}
+	if missing {
+		req.Body.Size = max(h.Request.BodySize, 1)
+	}
 	resp := exchange.Response{Status: h.Response.Status, Reason: h.Response.StatusText, Headers: h.Response.Headers, Body: exchange.NewBody(answer)}
 	x, err := r.exchange(h, req, resp, wall)
 	if err != nil {
@@ -315,7 +330,7 @@ func (r *harReader) exchange(h *harEntry, req exchange.Request, resp exchange.Re
 func foreignExchange(h *harEntry, req exchange.Request, resp exchange.Response) *exchange.Exchange {
 	req.Proto, resp.Proto = h.Request.HTTPVersion, h.Response.HTTPVersion
 	resp.Headers = asDecoded(resp.Headers)
-	req.Body.Digest, resp.Body.Digest = req.Body.Sum(), resp.Body.Sum()
+	req.Body.Digest, resp.Body.Digest = exchange.NewBody(req.Body.Bytes()).Sum(), resp.Body.Sum()
 	req.Head = head(req.Method+" "+req.Target+" "+req.Proto, req.Headers)
 	x := &exchange.Exchange{Request: req, Response: resp, State: exchange.StateTruncated, End: exchange.EndEOF}
 	t, ms := h.Timings, func(v float64) int64 { return int64(min(max(v, 0), 1e12) * 1e6) }
@@ -346,7 +361,7 @@ func asDecoded(hs []exchange.Header) []exchange.Header {
 // itemOf makes the item of an entry.
 func (r *harReader) itemOf(h *harEntry, x *exchange.Exchange, body []byte) (*entry, error) {
 	it := itemOf(x, body)
-	it.Body, it.At = body, at(x.Timeline.Wall, r.start)
+	it.Body, it.At = body, atOf(x, x.Timeline.Wall, r.start)
 	if it.ID == "" {
 		it.ID = fmt.Sprintf("entry-%d", r.n)
 		it.Conversation = it.ID

@@ -18,17 +18,37 @@ func (d *harData) bytes() ([]byte, error) {
 	case "":
 		return []byte(d.Text), nil
 	case "base64":
-		return base64.StdEncoding.DecodeString(d.Text)
+		return base64.StdEncoding.DecodeString(string(d.Text))
 	}
 	return nil, errors.New("its encoding is not base64")
+}
+
+// sent are the body of a request. missing says that the archive tells of a body it does not hold; a form whose fields
+// stand in the place of its text is put together again, but for one of several parts: nobody knows their bytes.
+func (d *harData) sent(sized bool) (body []byte, missing bool, err error) {
+	kind, _, _ := strings.Cut(d.MimeType, ";")
+	switch {
+	case d.Text != "":
+		body, err = d.bytes()
+		return body, false, err
+	case len(d.Params) == 0:
+		return nil, sized, nil
+	case !strings.EqualFold(strings.TrimSpace(kind), "application/x-www-form-urlencoded"):
+		return nil, true, nil
+	}
+	fields := make([]string, len(d.Params))
+	for i, p := range d.Params {
+		fields[i] = url.QueryEscape(unescaped(p.Name)) + "=" + url.QueryEscape(unescaped(p.Value))
+	}
+	return []byte(strings.Join(fields, "&")), false, nil
 }
 
 // dataOf is a body in the form of an archive.
 func dataOf(b []byte, contentType string) harData {
 	if utf8.Valid(b) {
-		return harData{MimeType: contentType, Text: string(b)}
+		return harData{MimeType: contentType, Text: exactText(b)}
 	}
-	return harData{MimeType: contentType, Text: base64.StdEncoding.EncodeToString(b), Encoding: "base64"}
+	return harData{MimeType: contentType, Text: exactText(base64.StdEncoding.EncodeToString(b)), Encoding: "base64"}
 }
 
 // harWriter writes an archive entry by entry.

@@ -153,6 +153,9 @@ func (r *jsonlReader) end(e *endCount) error {
 
 // entry makes an item, and an exchange where there is an answer, of a line.
 func (r *jsonlReader) entry(l *anyLine) (*entry, error) {
+	if l.Record != nil {
+		l.Headers = exactHeaders(l.Headers, l.Record.RequestHead)
+	}
 	it, body, err := r.item(l)
 	if err != nil {
 		return nil, err
@@ -163,7 +166,7 @@ func (r *jsonlReader) entry(l *anyLine) (*entry, error) {
 		req := exchange.Request{Method: l.Method, Target: l.Path, Headers: l.Headers, Body: exchange.NewBody(body)}
 		var resp exchange.Response
 		if a := l.Response; a != nil {
-			resp = exchange.Response{Status: a.Status, Reason: a.Reason, Headers: a.Headers, Body: exchange.NewBody(a.Body)}
+			resp = exchange.Response{Status: a.Status, Reason: a.Reason, Headers: exactHeaders(a.Headers, l.Record.ResponseHead), Body: exchange.NewBody(a.Body)}
 		}
 		x, bad := l.Record.exchange(l.ID, req, resp)
 		if bad != nil {
@@ -315,8 +318,9 @@ func (w *jsonlWriter) add(rec *outgoing) error {
 	}
 	l.Record.Redacted = rec.masked
 	l.Expect.PromptTokens, l.Expect.CompletionTokens = tokensOf(&rec.Row)
-	t := millis(at(rec.Row.Started, rec.start))
-	l.TMS = &t
+	if at := atOf(x, rec.Row.Started, rec.start); at != AtUnknown {
+		l.TMS = (*millis)(&at)
+	}
 	if it := rec.Item; it != nil {
 		l.Session, l.Turn, l.Key = it.Conversation, it.Turn, it.Key
 	}

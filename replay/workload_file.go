@@ -190,7 +190,7 @@ func (f *File) reader(raw io.Reader) (r reader, done func(), err error) {
 		return nil, nil, err
 	}
 	o := &f.options
-	b := &bounded{r: plain, ofFile: o.MaxBytes, ofEntry: o.MaxEntry}
+	b := &bounded{r: &textReader{r: plain}, ofFile: o.MaxBytes, ofEntry: o.MaxEntry}
 	if b.ofFile <= 0 {
 		b.ofFile = DefaultMaxBytes
 	}
@@ -203,11 +203,10 @@ func (f *File) reader(raw io.Reader) (r reader, done func(), err error) {
 	format := o.Format
 	if format == "" {
 		head, err := buf.Peek(32 << 10)
-		if err != nil && err != io.EOF {
+		if format = sniffFormat(head); err != nil && err != io.EOF && !(format == "" && errors.Is(err, errNotText)) {
 			done()
 			return nil, nil, err
 		}
-		format = sniffFormat(head)
 	}
 	if r, err = newReader(format, &lineReader{r: buf, limit: b}, o); err != nil {
 		done()
@@ -258,7 +257,7 @@ func unpack(r *bufio.Reader) (io.Reader, func(), error) {
 
 // sniffFormat finds the format of a file by its beginning, "" when it is none that is known.
 func sniffFormat(head []byte) Format {
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	head = bytes.TrimLeft(head, " \t\r\n")
 	if len(head) == 0 {
 		return ""
 	}
@@ -326,9 +325,6 @@ func (l *lineReader) next() ([]byte, error) {
 			return nil, io.EOF
 		case err != nil && err != io.EOF:
 			return nil, l.bad("", "", err.Error())
-		}
-		if l.n == 1 {
-			l.buf = bytes.TrimPrefix(l.buf, []byte("\xef\xbb\xbf"))
 		}
 		if line := bytes.TrimSpace(l.buf); len(line) > 0 {
 			return line, nil

@@ -33,10 +33,16 @@ func (f *File) Check(ctx context.Context) (*FileSummary, error) {
 	return s, nil
 }
 
-// unique holds that no id stands twice in a file.
+// maxItems bounds the requests of one file: their names alone would fill the memory.
+const maxItems = 16 << 20
+
+// unique holds that no id stands twice in a file, and that they are not too many.
 func unique(ids map[string]int, id string, n int) error {
 	if first, ok := ids[id]; ok {
 		return &LineError{Unit: "item", N: n, Field: "id", Value: id, Why: fmt.Sprintf("item %d has it already", first)}
+	}
+	if n > maxItems {
+		return fmt.Errorf("%w: there are more than %d requests in it; take a part of it", errTooLarge, maxItems)
 	}
 	ids[id] = n
 	return nil

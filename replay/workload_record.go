@@ -32,7 +32,7 @@ func (b bytesJSON) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes.
 func (b *bytesJSON) UnmarshalJSON(in []byte) error {
 	if len(in) > 0 && in[0] == '"' {
-		var s string
+		var s exactText
 		err := json.Unmarshal(in, &s)
 		*b = bytesJSON(s)
 		return err
@@ -85,7 +85,7 @@ func readBody(in json.RawMessage) ([]byte, error) {
 		return nil, nil
 	}
 	if in[0] == '"' {
-		var s string
+		var s exactText
 		err := json.Unmarshal(in, &s)
 		return []byte(s), err
 	}
@@ -219,6 +219,20 @@ func factsOf(x *exchange.Exchange) *factsJSON {
 	}
 }
 
+// Bounds of what a record can say: beyond them a number is a mistake, and sums over it would overflow.
+const (
+	maxSeq    = 1 << 53
+	maxStatus = 999
+)
+
+const (
+	wantStatus   = "want a status of three digits, or 0 where no answer came"
+	notPlausible = "is no time at which anything can have been recorded"
+)
+
+// plausible reports whether something can have been recorded then. Differences of such times fit a Duration.
+func plausible(wall time.Time) bool { return wall.Year() >= 1970 && wall.Year() < 2200 }
+
 // ends are the words for the end of an exchange that this build knows.
 var ends = map[exchange.End]bool{
 	exchange.EndEOF: true, exchange.EndShort: true, exchange.EndReset: true, exchange.EndClientGone: true,
@@ -253,6 +267,12 @@ func (f *factsJSON) exchange(id string, req exchange.Request, resp exchange.Resp
 		return nil, &LineError{Field: "state", Value: string(x.State), Why: "want stored or truncated"}
 	case x.Timeline.Wall.IsZero():
 		return nil, &LineError{Field: "timeline.wall", Why: "is missing"}
+	case !plausible(x.Timeline.Wall):
+		return nil, &LineError{Field: "timeline.wall", Value: x.Timeline.Wall.Format(time.RFC3339), Why: notPlausible}
+	case x.Seq > maxSeq:
+		return nil, &LineError{Field: "seq", Value: fmt.Sprint(x.Seq), Why: fmt.Sprintf("want a number up to %d", int64(maxSeq))}
+	case resp.Status < 0 || resp.Status > maxStatus:
+		return nil, &LineError{Field: "response.status", Value: fmt.Sprint(resp.Status), Why: wantStatus}
 	}
 	if bad := seal(&x.Request.Body, f.RequestSize, f.RequestSum, "request_digest"); bad != nil {
 		return nil, bad
@@ -315,13 +335,29 @@ func (e *entry) record() (Record, error) {
 	x := &exchange.Exchange{
 		Request: req, Response: exchange.Response{Body: exchange.Body{Digest: exchange.Body{}.Sum()}},
 		Timeline: exchange.Timeline{Wall: traceStart.Add(max(it.At, 0))}, End: exchange.EndConnectFailed, State: exchange.StateStored,
-		Cause: &exchange.Cause{Side: exchange.SideProxy, Code: "not_sent", Text: "it was imported as a request and never sent"},
+		Cause: &exchange.Cause{Side: exchange.SideProxy, Code: causeUnsent, Text: "it was imported as a request and never sent"},
+	}
+	if it.At >= 0 {
+		x.Timeline.Intended = exchange.MarkAt(0)
 	}
 	if exchange.ValidID(it.ID) {
 		x.ID = exchange.ID(it.ID)
 	}
 	return Record{Exchange: x, Item: it}, nil
 }
+
+// atOf is the instant of a recorded request in a workload that begins at start: unknown for one that was imported
+// without.
+func atOf(x *exchange.Exchange, wall, start time.Time) time.Duration {
+	if x.Cause != nil && x.Cause.Code == causeUnsent && !x.Timeline.Intended.Happened() {
+		return AtUnknown
+	}
+	return at(wall, start)
+}
+
+// causeUnsent is the cause of an exchange that stands for a request which a file brought without an answer. Its timeline has
+// the mark Intended where the file says when it is to be sent.
+const causeUnsent = "not_sent"
 
 // traceStart is the wall clock of the start of a workload that has none of its own.
 var traceStart = time.Unix(0, 0).UTC()

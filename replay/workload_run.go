@@ -214,7 +214,7 @@ func (p *picked) item(rec *Record, found *talks, takes map[string]int) *Item {
 	body := x.Request.Body.Bytes()
 	it := itemOf(x, body)
 	it.Body = body
-	it.At = at(rec.Row.Started, p.start)
+	it.At = atOf(x, rec.Row.Started, p.start)
 	found.join(&it, body)
 	it.Origin = &exchange.Origin{Exchange: x.ID, Key: rec.Row.Key, Occurrence: takes[rec.Row.Key]}
 	takes[rec.Row.Key]++

@@ -24,7 +24,7 @@ func printComparison(w io.Writer, r *compare.Report) {
 	}{{"reference", r.Reference}, {"candidate", r.Candidate}} {
 		fmt.Fprintf(w, "%s  %s\n", side.name, sideText(side.v))
 	}
-	fmt.Fprintf(w, "%s by %s\n\n", pairsText(r.Pairing.Pairs), r.Pairing.By)
+	fmt.Fprintf(w, "%s by %s\n\n", pairsCounted(r.Pairing.Pairs), r.Pairing.By)
 	printRatios(w, r)
 	printAnswers(w, r)
 	printFailures(w, r)
@@ -80,8 +80,23 @@ func printRatios(w io.Writer, r *compare.Report) {
 		t.add(m.Name, number(m.Reference, digits(m.Unit)), number(m.Candidate, digits(m.Unit)), m.Unit, number(m.Ratio, 3), ratioInterval(m), n, verdictText(m))
 	}
 	t.print(w)
-	fmt.Fprintf(w, "ratios are candidate / reference, medians over pairs; intervals of 95 %%; differences below %s %% are none\n\n",
+	fmt.Fprintf(w, "ratios are candidate / reference, medians over pairs; intervals of 95 %%; differences below %s %% are none\n",
 		strconv.FormatFloat(100*r.Margin, 'f', -1, 64))
+	if told := toldApart(r); told > 1 {
+		fmt.Fprintf(w, "each metric may differ by chance in 5 %% of comparisons of equal sides: among %d a single one is weak evidence\n", told)
+	}
+	fmt.Fprintln(w)
+}
+
+// toldApart is the number of metrics that were tested for a difference.
+func toldApart(r *compare.Report) int {
+	n := 0
+	for _, m := range r.Metrics {
+		if m.P != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // worthShowing reports whether a metric has a ratio, or lacks it for a reason that is more than the engines' silence.
@@ -257,7 +272,7 @@ func verdictIn(b compare.BoundResult) string {
 	return ", " + string(b.Verdict)
 }
 
-func pairsText(n int) string {
+func pairsCounted(n int) string {
 	if n == 1 {
 		return "1 pair"
 	}
