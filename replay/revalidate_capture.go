@@ -70,22 +70,22 @@ type capturedWave struct {
 
 // Captured is what the revalidation of a captured report came to.
 type Captured struct {
-	Mode         string             `json:"mode"`
-	NewRun       bool               `json:"new_inference_run"` // always false
-	Created      float64            `json:"created_at_unix"`
-	Source       string             `json:"source_report"`
-	SourceSum    string             `json:"source_report_sha256"`
-	InferenceSum json.RawMessage    `json:"inference_harness_sha256"`  // as the report states it
-	HarnessSum   map[string]string  `json:"validation_harness_sha256"` // of the gates that judged: id and version -> digest of the rule as told
-	ToolSum      string             `json:"revalidation_tool_sha256"`
-	Harness      string             `json:"harness"` // version of benchproxy
-	Limits       []string           `json:"limits"`
-	Complete     bool               `json:"complete"`
-	Recorded     int                `json:"recorded_cases"`
-	Passed       int                `json:"passed"`
-	Failed       int                `json:"failed"`
-	Cases        []CapturedCase     `json:"cases"`
-	Waves        []CapturedWave     `json:"waves"`
+	Mode         string            `json:"mode"`
+	NewRun       bool              `json:"new_inference_run"` // always false
+	Created      float64           `json:"created_at_unix"`
+	Source       string            `json:"source_report"`
+	SourceSum    string            `json:"source_report_sha256"`
+	InferenceSum json.RawMessage   `json:"inference_harness_sha256"`  // as the report states it
+	HarnessSum   map[string]string `json:"validation_harness_sha256"` // of the gates that judged: id and version -> digest of the rule as told
+	ToolSum      string            `json:"revalidation_tool_sha256"`
+	Harness      string            `json:"harness"` // version of benchproxy
+	Limits       []string          `json:"limits"`
+	Complete     bool              `json:"complete"`
+	Recorded     int               `json:"recorded_cases"`
+	Passed       int               `json:"passed"`
+	Failed       int               `json:"failed"`
+	Cases        []CapturedCase    `json:"cases"`
+	Waves        []CapturedWave    `json:"waves"`
 	// Summary is what the eligible waves come to, by scenario@cN.
 	Summary map[string]CapturedSummary `json:"comparable_timing_summary"`
 }
@@ -226,4 +226,6 @@ func keyOf(scenario string, concurrency, repeat json.Number) (capturedKey, bool)
 }
 
 // String is scenario-cN-rN, as tags begin.
-func (k capturedKey) String() string { return fmt.Sprintf("%s-c%d-r%d", k.scenario, k.concurrency, k.repeat) }
+func (k capturedKey) String() string {
+	return fmt.Sprintf("%s-c%d-r%d", k.scenario, k.concurrency, k.repeat)
+}
