@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +125,36 @@ func clientGone(t *testing.T, r *rig, e *engine, m when, how string) {
 	}
 	if fast < 2 {
 		t.Errorf("%d of 3 within %v", fast, goneBudget)
+	}
+}
+
+// TestHalfCloseIsTheClients holds that a client that closes its sending side before the answer, and still reads, is told
+// that this ended its request, and nothing bad of the engine: no head is before it in the prefill, and behind one the
+// answer breaks off.
+func TestHalfCloseIsTheClients(t *testing.T) {
+	for _, fallback := range []bool{false, true} {
+		ready := make(chan struct{}, 1)
+		e := newEngine(t, func(p *peer, a asked) bool {
+			ready <- struct{}{}
+			p.waitClosed()
+			return false
+		})
+		r := newRig(t, e.url(), func(o *rigOptions) { o.fallback = fallback })
+		c := r.dial()
+		c.post("{}")
+		<-ready
+		leave(c, "half")
+		got := c.ok(400)
+		if !strings.Contains(got, `"client_closed"`) || !strings.Contains(got, "keep the connection open") ||
+			strings.Contains(got, e.url()) || strings.Contains(got, "engine's log") {
+			t.Errorf("the client was told %s", got)
+		}
+		x := r.sink.next(t)
+		checkRecord(t, x)
+		if x.End != exchange.EndClientGone || x.Cause.Side != exchange.SideClient || x.Cause.Code != "client_gone" || x.Response.Status != 0 {
+			t.Errorf("recorded as %s %+v, status %d", x.End, x.Cause, x.Response.Status)
+		}
+		c.Close()
 	}
 }
 

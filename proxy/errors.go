@@ -73,6 +73,14 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 
 // engineError answers for an engine that gave no response, after x was sealed.
 func engineError(ctx *fasthttp.RequestCtx, x *exchange.Exchange) {
+	if x.End == exchange.EndClientGone {
+		// Only a client that closed its sending side alone can still read this. Nothing tells it from one that left until
+		// something is written, and to wait would leave the engine at work for nobody; the fault is not the engine's.
+		writeError(ctx, 400, "invalid_request_error", "client_closed",
+			"the client closed its side of the connection before the answer, which is taken for its leaving: the request to the engine was "+
+				"ended; keep the connection open until the answer has come")
+		return
+	}
 	status, code, next := 502, "engine_error", "look into the engine's log; the request reached it at most once and was not sent again"
 	switch x.End {
 	case exchange.EndConnectFailed:
