@@ -35,36 +35,41 @@ type nearDetail struct {
 	Turns []tieDetail `json:"turns"`
 }
 
-const tieExplain = `An answer at temperature 0 is compared with the reference's recording of the same prompt, as text: the same text in other tokens is no
-divergence, and neither is an answer that ends at its token limit where the other goes on. Only the first divergence counts. It is a near-tie when
-the reference's log-probability of its own token is at most 1.0 nat above that of the subject's token and that stands among its five most likely;
-or when it is the reference's second choice where its first has a probability below 0.5. Equal log-probabilities share their place.`
+const tieExplain = `An answer at temperature 0 is compared with the reference's recording of the same prompt, as text: the same text in
+other tokens is no divergence, and neither is an answer that ends at its token limit where the other goes on. Only
+the first divergence counts. It is a near-tie when the reference's log-probability of its own token is at most 1.0
+nat above that of the subject's token and that stands among its five most likely; or when it is the reference's
+second choice where its first has a probability below 0.5. Equal log-probabilities share their place.`
 
 const viewsExplain = `
-A divergence that this rejects is judged again: the reference re-scores the place, its prompt and its own tokens before it, in one cold batch and in
-batches of 8 (the slot's cache grows by 8 tokens a request; a prompt of more than 2048 tokens needs a launch with -ub 8). The noise is how far the
-gaps lie apart, at most 0.5. It passes when the smallest gap is at most 1.0 + noise, or when a view lists the subject's token and not the
-reference's. A view that cannot be had is left out and named.`
+A divergence that this rejects is judged again: the reference re-scores the place, its prompt and its own tokens
+before it, in one cold batch and in batches of 8 (the slot's cache grows by 8 tokens a request; a prompt of more
+than 2048 tokens needs a launch with -ub 8). The noise is how far the gaps lie apart, at most 0.5. It passes when
+the smallest gap is at most 1.0 + noise, or when a view lists the subject's token and not the reference's. A view
+that cannot be had is left out and named.`
 
 const refusedExplain = `
-incomparable: no golden of the turn; a golden that is stale or of something else (weights, build, age, sampling, prompt, schema), by the name of the
-field; drawn tokens; no list that surely is of the place. The conditions in which both differ (cache, concurrency) are named in the detail.`
+incomparable: no golden of the turn; a golden that is stale or of something else (weights, build, age, sampling,
+prompt, schema), by the name of the field; drawn tokens; no list that surely is of the place. The conditions in
+which both differ (cache, concurrency) are named in the detail.`
 
 func nearTieGates() []Gate {
 	return []Gate{{
 		ID: "near_tie", Version: 1, Level: LevelDev, Family: "golden",
 		Summary: "every answer follows the reference, up to near-ties of its own",
 		Explain: tieExplain + viewsExplain + `
-With re_recordings a failure asks for more recordings of the reference first; with variants for its first choice under other launch flags: where that
-changes, or the gap is then within 1.0, the divergence is documented as the reference's own noise. Otherwise it is not proven noise and fails.
-Of alternates the one that the answer follows furthest counts, whether or not it is the easier one.` + refusedExplain,
+With re_recordings a failure asks for more recordings of the reference first; with variants for its first choice
+under other launch flags: where that changes, or the gap is then within 1.0, the divergence is documented as the
+reference's own noise. Otherwise it is not proven noise and fails. Of alternates the one that the answer follows
+furthest counts, whether or not it is the easier one.` + refusedExplain,
 		Params: func() any { return &nearParams{} },
 		judge:  nearTies,
 	}, {
 		ID: "text_divergence", Version: 1, Level: LevelDev, Family: "golden",
 		Summary: "every answer has the text of the reference",
-		Explain: `The text of every turn is that of the golden, in whatever tokens, up to where either ended at its limit. fail: it parts, and the
-detail says where. Drawn tokens are compared only when seed, cached tokens, concurrency and build are known to be the same.` + refusedExplain,
+		Explain: `The text of every turn is that of the golden, in whatever tokens, up to where either ended at its limit. fail: it
+parts, and the detail says where. Drawn tokens are compared only when seed, cached tokens, concurrency and build are
+known to be the same.` + refusedExplain,
 		Params: func() any { return &referenceParams{} },
 		judge:  textDivergence,
 	}}
