@@ -25,10 +25,17 @@ func (t Turn) rawFinish() string {
 	return *t.Transcript.FinishReason
 }
 
-// refused is missing, but for an engine that refuses a request which the case holds to be in order: that is a failure.
+// refused is missing, but for what the engine itself did to a request that the case holds to be in order: refuse it, put
+// an error in the place of the answer, or end the answer properly without saying why it stopped. Those are failures.
 func (t Turn) refused() (Finding, bool) {
-	if s := t.Response.Status; s >= 400 && s < 500 {
+	s := t.Response.Status
+	switch {
+	case s >= 400 && s < 500:
 		return fail("the request was refused: %s", t.outcome()), false
+	case t.Outcome == exchange.OutcomeStreamError:
+		return fail("the answer is an error: %s", t.outcome()), false
+	case t.Outcome == exchange.OutcomeUpstreamTruncated && t.End == exchange.EndEOF && t.rawFinish() == "":
+		return fail("the answer ends without a finish reason"), false
 	}
 	return t.missing()
 }

@@ -149,7 +149,7 @@ func fragmentFault(raw []rawCall, calls []wire.ToolCall) string {
 			{"id", raw[i].id, c.ID}, {"type", raw[i].kind, c.Type}, {"name", raw[i].name, c.Name}, {"arguments", raw[i].args, c.Arguments},
 		} {
 			if part.raw != part.call {
-				return fmt.Sprintf("call %d: the fragments on the wire join to the %s %q, the answer has %q", i+1, part.name, excerpt(part.raw), excerpt(part.call))
+				return fmt.Sprintf("call %d: the fragments on the wire join to the %s %s, the answer has %s", i+1, part.name, excerpt(part.raw), excerpt(part.call))
 			}
 		}
 	}

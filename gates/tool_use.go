@@ -163,7 +163,7 @@ func (p *useParams) last(t Turn) Finding {
 		case p.Category == "abstention" && holdsJSON(content):
 			return fail("the content holds JSON where the model is to abstain: %s", excerpt(content))
 		case content != strip(*p.Text):
-			return fail("want %q, got %q", excerpt(*p.Text), excerpt(content))
+			return fail("want %s, got %s", excerpt(*p.Text), excerpt(content))
 		}
 		return ok()
 	}
