@@ -27,7 +27,7 @@ const (
 // withUsage makes a rig that asks for usage as the flag of the command line does.
 func withUsage(o *rigOptions) {
 	o.server.Rewrite = func(c *Call, _ exchange.Identity) Rewrite {
-		ask := wire.AddUsage(c.Target, c.Headers, c.Body)
+		ask := wire.AddUsage(wire.DialectOf(c.Target), c.Headers, c.Body)
 		if ask.Body == nil {
 			return Rewrite{Notes: ask.Notes}
 		}

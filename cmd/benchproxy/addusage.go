@@ -9,8 +9,9 @@ import (
 	"github.com/benchproxy/benchproxy/proxy"
 )
 
-// usageRewrite is what --add-usage changes of exchanges; nil without the flag.
-func usageRewrite(c *cli.Context) (func(*proxy.Call, exchange.Identity) proxy.Rewrite, error) {
+// usageRewrite is what --add-usage changes of exchanges, whose requests are in the pinned dialect or else in that of their
+// path; nil without the flag.
+func usageRewrite(c *cli.Context, pinned string) (func(*proxy.Call, exchange.Identity) proxy.Rewrite, error) {
 	if !c.Bool("add-usage") {
 		return nil, nil
 	}
@@ -19,7 +20,7 @@ func usageRewrite(c *cli.Context) (func(*proxy.Call, exchange.Identity) proxy.Re
 		return nil, err
 	}
 	return func(c *proxy.Call, engine exchange.Identity) proxy.Rewrite {
-		return addUsage(c, func() bool {
+		return addUsage(wire.DialectFor(wire.Dialect(pinned), c.Target), c, func() bool {
 			p, known := catalog.Lookup(engine.Engine)
 			return known && p.Requests.Usage == engines.UsageAlways
 		})
@@ -27,8 +28,8 @@ func usageRewrite(c *cli.Context) (func(*proxy.Call, exchange.Identity) proxy.Re
 }
 
 // addUsage asks for the usage of a stream that would have none, and takes it out of the client's stream again.
-func addUsage(c *proxy.Call, reportsAnyway func() bool) proxy.Rewrite {
-	ask := wire.AddUsage(c.Target, c.Headers, c.Body)
+func addUsage(d wire.Dialect, c *proxy.Call, reportsAnyway func() bool) proxy.Rewrite {
+	ask := wire.AddUsage(d, c.Headers, c.Body)
 	switch {
 	case ask.Body == nil:
 		return proxy.Rewrite{Notes: ask.Notes}

@@ -202,7 +202,7 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 		return s, err
 	}
 	s.server.MaxRequest = c.Int("max-request") << 20
-	if s.server.Rewrite, err = usageRewrite(c); err != nil {
+	if s.server.Rewrite, err = usageRewrite(c, dialect); err != nil {
 		return s, err
 	}
 	s.upstream.KeepHost = c.Bool("keep-host")

@@ -12,7 +12,7 @@ import (
 
 // askForUsage is what the flag --add-usage makes of exchanges.
 func askForUsage(c *proxy.Call, _ exchange.Identity) proxy.Rewrite {
-	ask := wire.AddUsage(c.Target, c.Headers, c.Body)
+	ask := wire.AddUsage(wire.DialectOf(c.Target), c.Headers, c.Body)
 	if ask.Body == nil {
 		return proxy.Rewrite{Notes: ask.Notes}
 	}

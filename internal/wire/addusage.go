@@ -18,12 +18,12 @@ type UsageAsk struct {
 	Notes []exchange.Intervention // what was changed, or why a request that could have been was not
 }
 
-// AddUsage asks the engine of a streamed chat or completions request to report usage, where the client does not say
+// AddUsage asks the engine of a streamed request that is spoken in d, chat or completions, to report usage, where the client does not say
 // whether it should. All of the client's bytes stay as they are: the field is spliced in. A request that is out of the
 // ordinary is left alone, and the note says why; one that the question does not arise for is left alone without a note.
 // body is not changed.
-func AddUsage(target string, headers []exchange.Header, body []byte) UsageAsk {
-	if d := DialectOf(target); d != DialectChat && d != DialectCompletions {
+func AddUsage(d Dialect, headers []exchange.Header, body []byte) UsageAsk {
+	if d != DialectChat && d != DialectCompletions {
 		return UsageAsk{}
 	}
 	if coding, _ := exchange.HeaderValue(headers, "Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {

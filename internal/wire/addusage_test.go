@@ -52,7 +52,7 @@ func TestAddUsageSplices(t *testing.T) {
 	}
 	for name, c := range cases {
 		body := []byte(c.body)
-		got := AddUsage(chatPath, nil, body)
+		got := AddUsage(DialectOf(chatPath), nil, body)
 		if string(got.Body) != c.want {
 			t.Errorf("%s: got\n%s want\n%s", name, got.Body, c.want)
 		}
@@ -110,7 +110,7 @@ func TestAddUsageLeavesAlone(t *testing.T) {
 		"signed, but no chat": {"/v1/responses", header("Digest", "x"), "", false},
 	}
 	for name, c := range cases {
-		got := AddUsage(c.target, c.headers, body)
+		got := AddUsage(DialectOf(c.target), c.headers, body)
 		if (got.Body != nil) != c.asked {
 			t.Errorf("%s: got %q", name, got.Body)
 		}
@@ -118,7 +118,7 @@ func TestAddUsageLeavesAlone(t *testing.T) {
 			t.Errorf("%s: notes %+v, want reason %q", name, got.Notes, c.why)
 		}
 	}
-	if got := AddUsage(chatPath, nil, append(body, make([]byte, maxValue)...)); got.Body != nil || got.Notes[0].Reason != "body_too_large" {
+	if got := AddUsage(DialectOf(chatPath), nil, append(body, make([]byte, maxValue)...)); got.Body != nil || got.Notes[0].Reason != "body_too_large" {
 		t.Errorf("a huge body: %+v", got.Notes)
 	}
 }
@@ -132,7 +132,7 @@ func FuzzAddUsage(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got := AddUsage(chatPath, nil, body)
+		got := AddUsage(DialectOf(chatPath), nil, body)
 		if got.Body == nil {
 			return
 		}
@@ -150,7 +150,7 @@ func FuzzAddUsage(f *testing.F) {
 		if d := cmp.Diff(before, after); d != "" {
 			t.Fatalf("%q became %q:\n%s", body, got.Body, d)
 		}
-		if again := AddUsage(chatPath, nil, got.Body); again.Body != nil {
+		if again := AddUsage(DialectOf(chatPath), nil, got.Body); again.Body != nil {
 			t.Fatalf("asked twice: %q", again.Body)
 		}
 	})

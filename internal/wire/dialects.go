@@ -76,6 +76,14 @@ func DialectOf(path string) Dialect {
 	return DialectNone
 }
 
+// DialectFor is the pinned language, else that of the request target.
+func DialectFor(pinned Dialect, target string) Dialect {
+	if pinned != DialectNone {
+		return pinned
+	}
+	return DialectOf(target)
+}
+
 // Dialects are the languages that are understood, each once, in the order of the table.
 func Dialects() []Dialect {
 	var out []Dialect
