@@ -1,0 +1,144 @@
+package gates
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/wire/wiretest"
+)
+
+func use(name string, args any) replyCall { return replyCall{"c1", "function", name, args} }
+
+const (
+	useOne   = `{"category":"arguments","calls":[{"name":"f","arguments":{"n":1,"x":1.0,"on":true,"list":[1,2],"in":{"a":null}}}]}`
+	useTwo   = `{"category":"multistep","calls":[{"name":"f","arguments":{"n":1}},{"name":"g","arguments":{}}],"answer":{"total":3}}`
+	useNone  = `{"category":"abstention","text":"No tool fits."}`
+	useAny   = `{"category":"selection","calls":[{"name":"f"}]}`
+	useFetch = `{"category":"retrieval","calls":[{"name":"f","arguments":{"n":1}}],"text":"19"}`
+)
+
+func useVerdict(t *testing.T, params string, answers ...reply) exchange.Verdict {
+	t.Helper()
+	var xs []*exchange.Exchange
+	for _, a := range answers {
+		xs = append(xs, a.exchange(withTools(""), false))
+	}
+	return judged(t, check("tool_use", params), xs...)
+}
+
+func TestToolUse(t *testing.T) {
+	one := func(args any) []reply { return []reply{calling(use("f", args))} }
+	first, second := calling(use("f", `{"n":1}`)), calling(use("g", `{}`))
+	const good = `{"n":1,"x":1.0,"on":true,"list":[1,2],"in":{"a":null}}`
+	replaced := func(old, new string) []reply { return one(strings.Replace(good, old, new, 1)) }
+	for name, c := range map[string]struct {
+		params  string
+		answers []reply
+		status  exchange.VerdictStatus
+		why     string
+		turns   string
+	}{
+		"good":                {useOne, one(good), exchange.VerdictOK, "", `["ok"]`},
+		"other order of keys": {useOne, one(`{"in":{"a":null},"list":[1,2],"on":true,"x":1.00,"n":1}`), exchange.VerdictOK, "", `["ok"]`},
+		"integer as float":    {useOne, replaced(`"n":1`, `"n":1.0`), exchange.VerdictFail, "the arguments of f", `["fail"]`},
+		"float as integer":    {useOne, replaced(`"x":1.0`, `"x":1`), exchange.VerdictFail, "the arguments of f", `["fail"]`},
+		"true as 1":           {useOne, replaced(`"on":true`, `"on":1`), exchange.VerdictFail, "the arguments of f", `["fail"]`},
+		"1 as true":           {useOne, replaced(`"n":1`, `"n":true`), exchange.VerdictFail, "the arguments of f", `["fail"]`},
+		"1 as text":           {useOne, replaced(`"n":1`, `"n":"1"`), exchange.VerdictFail, "the arguments of f", `["fail"]`},
+		"list in other order": {useOne, replaced(`[1,2]`, `[2,1]`), exchange.VerdictFail, "the arguments of f", `["fail"]`},
+		"list longer":         {useOne, replaced(`[1,2]`, `[1,2,3]`), exchange.VerdictFail, "the arguments of f", `["fail"]`},
+		"null missing":        {useOne, replaced(`{"a":null}`, `{}`), exchange.VerdictFail, "the arguments of f", `["fail"]`},
+		"key more":            {useOne, replaced(`"n":1`, `"n":1,"m":1`), exchange.VerdictFail, "the arguments of f", `["fail"]`},
+		"key twice":           {useOne, replaced(`"n":1`, `"n":2,"n":1`), exchange.VerdictFail, "duplicate key", `["fail"]`},
+		"overflow":            {useOne, replaced(`"n":1`, `"n":1e999`), exchange.VerdictFail, "overflows", `["fail"]`},
+		"a list":              {useOne, one(`[1]`), exchange.VerdictFail, "no JSON object", `["fail"]`},
+		"two calls":           {useOne, []reply{calling(use("f", good), use("f", good))}, exchange.VerdictFail, "exactly one call", `["fail"]`},
+		"no call":             {useOne, []reply{{content: good}}, exchange.VerdictFail, "exactly one call", `["fail"]`},
+		"other tool":          {useOne, []reply{calling(use("g", good))}, exchange.VerdictFail, `it calls "g", not f`, `["fail"]`},
+		"any arguments":       {useAny, one(`{"x":1}`), exchange.VerdictOK, "", `["ok"]`},
+		"steps":               {useTwo, []reply{first, second, {content: " {\"total\":3}\n"}}, exchange.VerdictOK, "", `["ok","ok","ok"]`},
+		"second step wrong":   {useTwo, []reply{first, first, {content: `{"total":3}`}}, exchange.VerdictFail, "turn 2: ", `["ok","fail","not_run"]`},
+		"first step wrong":    {useTwo, []reply{second}, exchange.VerdictFail, "turn 1: ", `["fail","not_run","not_run"]`},
+		"stopped":             {useTwo, []reply{first}, exchange.VerdictPartial, "1/3 turns", `["ok","not_run","not_run"]`},
+		"wrong total":         {useTwo, []reply{first, second, {content: `{"total":3.0}`}}, exchange.VerdictFail, "turn 3: want", `["ok","ok","fail"]`},
+		"total in prose":      {useTwo, []reply{first, second, {content: `It is {"total":3}`}}, exchange.VerdictFail, "turn 3: the content is no strict JSON", `["ok","ok","fail"]`},
+		"call at the end":     {useTwo, []reply{first, second, second}, exchange.VerdictFail, "turn 3: it calls g", `["ok","ok","fail"]`},
+		"retrieved":           {useFetch, []reply{first, {content: "19\n"}}, exchange.VerdictOK, "", `["ok","ok"]`},
+		"retrieved other":     {useFetch, []reply{first, {content: "19 degrees"}}, exchange.VerdictFail, "turn 2: want", `["ok","fail"]`},
+		"abstained":           {useNone, []reply{{content: "  No tool fits.\n"}}, exchange.VerdictOK, "", `["ok"]`},
+		"abstained otherwise": {useNone, []reply{{content: "No tool fits"}}, exchange.VerdictFail, "want", `["fail"]`},
+		"abstained by a call": {useNone, one(`{}`), exchange.VerdictFail, "no call is expected", `["fail"]`},
+		"abstained with JSON": {useNone, []reply{{content: `No tool fits. {"name":"f","arguments":{}}`}}, exchange.VerdictFail, "holds JSON", `["fail"]`},
+		"an error":            {useOne, []reply{{status: 400, body: `{"error":{"message":"context too long"}}`}}, exchange.VerdictFail, "refused", `["fail"]`},
+		"engine down":         {useOne, []reply{{status: 500, body: `{"error":{"message":"tools are not supported"}}`}}, exchange.VerdictNotRun, "no whole answer", `["not_run"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := useVerdict(t, c.params, c.answers...)
+			wantVerdict(t, v, c.status, c.why)
+			if !strings.Contains(string(v.Detail), `"turns":`+c.turns) {
+				t.Errorf("detail is %s, want the turns %s", v.Detail, c.turns)
+			}
+		})
+	}
+}
+
+// TestToolUseUnsupported holds that only an engine which says that it has no tools is taken to have none.
+func TestToolUseUnsupported(t *testing.T) {
+	for message, want := range map[string]exchange.VerdictStatus{
+		"registry.ollama.ai/library/gemma:2b does not support tools":                                   exchange.VerdictUnsupported,
+		"This model doesn't support tool calling":                                                      exchange.VerdictUnsupported,
+		"Tool use is not supported by this model":                                                      exchange.VerdictUnsupported,
+		"function calling is not enabled":                                                              exchange.VerdictUnsupported,
+		"\\\"auto\\\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set": exchange.VerdictUnsupported,
+		"tools param requires --jinja flag":                                                            exchange.VerdictUnsupported,
+		"Tools are not supported":                                                                      exchange.VerdictUnsupported,
+		"the keyword pattern in the schema of the tool is not supported":                               exchange.VerdictFail,
+		"unsupported tool_choice":                                                                      exchange.VerdictFail,
+		"tool 'f' is not available":                                                                    exchange.VerdictFail,
+		"the context is too long for this model, which does not support more than 2048 tokens":         exchange.VerdictFail,
+		"tool call ids must be unique":                                                                 exchange.VerdictFail,
+		"streaming is not supported":                                                                   exchange.VerdictFail,
+	} {
+		for _, status := range []int{400, 422} {
+			v := useVerdict(t, useOne, reply{status: status, body: `{"error":{"message":"` + message + `"}}`})
+			if v.Status != want {
+				t.Errorf("%d %s: %s (%s), want %s", status, message, v.Status, v.Reason, want)
+			}
+		}
+		v := useVerdict(t, useOne, reply{status: 404, body: `{"error":{"message":"` + message + `"}}`})
+		wantVerdict(t, v, exchange.VerdictFail, "refused")
+	}
+	wantVerdict(t, useVerdict(t, useOne, reply{status: 400, body: "this model does not support tools"}), exchange.VerdictUnsupported, "does not support tools")
+	x := wiretest.LoadCapture(t, "ollama/api-chat-tools").Exchange()
+	wantVerdict(t, judged(t, check("tool_use", useOne), x), exchange.VerdictUnsupported, "lab-tiny:latest does not support tools")
+}
+
+func TestToolUseParams(t *testing.T) {
+	for name, params := range map[string]string{
+		"category":         `{"category":"other","text":"x"}`,
+		"nothing":          `{"category":"selection"}`,
+		"abstention calls": `{"category":"abstention","calls":[{"name":"f"}],"text":"x"}`,
+		"abstention JSON":  `{"category":"abstention","answer":{}}`,
+		"two answers":      `{"category":"retrieval","answer":{},"text":"x"}`,
+		"bad answer":       `{"category":"retrieval","answer":{"a":1,"a":2}}`,
+		"nameless":         `{"category":"selection","calls":[{"arguments":{}}]}`,
+		"bad arguments":    `{"category":"selection","calls":[{"name":"f","arguments":{"a":1e999}}]}`,
+		"unknown":          `{"category":"selection","calls":[{"name":"f","strict":true}]}`,
+	} {
+		if err := Validate(check("tool_use", params)); err == nil {
+			t.Errorf("%s: parameters are taken", name)
+		}
+	}
+}
+
+func TestHoldsJSON(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "no": false, "{": false, "f(x)[": false, "a {b} c": false, "see [1]": true, `so {"a":1}.`: true, "{}": true,
+		strings.Repeat("[", 1<<20): false,
+	} {
+		if got := holdsJSON(text); got != want {
+			t.Errorf("%.20q: %v", text, got)
+		}
+	}
+}
