@@ -19,7 +19,7 @@ type Tally struct {
 	planned  int
 	items    map[itemName]*itemState
 	sizes    map[string]int // requests of each wave as planned
-	waves    map[string][]measure.WaveMember
+	waves    map[string]*waveState
 	rates    []exchange.WaveRate
 	schedule measure.Schedule
 	counts   exchange.ItemCounts
@@ -40,8 +40,14 @@ type itemState struct {
 	broken   bool         // a turn was cut by us
 }
 
+// waveState is a wave whose members are coming in.
+type waveState struct {
+	members []measure.WaveMember
+	known   map[itemName]bool
+}
+
 func newTally(p *Plan, target int) *Tally {
-	t := &Tally{planned: p.Items, items: map[itemName]*itemState{}, sizes: map[string]int{}, waves: map[string][]measure.WaveMember{}}
+	t := &Tally{planned: p.Items, items: map[itemName]*itemState{}, sizes: map[string]int{}, waves: map[string]*waveState{}}
 	for i := range p.jobs {
 		if j := &p.jobs[i]; j.target == target && j.wave > 0 {
 			for turn := range j.turns {
@@ -58,7 +64,11 @@ func (t *Tally) Add(x *exchange.Exchange, a *measure.Analysis) {
 		return
 	}
 	var member measure.WaveMember
-	if x.Wave != "" {
+	switch {
+	case x.Wave == "":
+	case x.Item.Attempt > 0:
+		member = measure.FailedMember() // an earlier attempt failed, and this one did not run with the others
+	default:
 		member = measure.WaveMemberOf(x, a)
 	}
 	t.mu.Lock()
@@ -77,13 +87,13 @@ func (t *Tally) Add(x *exchange.Exchange, a *measure.Analysis) {
 	t.turn(x, a.Outcome)
 	t.schedule.Add(x, a)
 	if x.Wave != "" {
-		t.member(x.Wave, member)
+		t.member(x, member)
 	}
 }
 
 // turn notes what became of a turn. A later attempt stands for the earlier ones, whichever is told first.
 func (t *Tally) turn(x *exchange.Exchange, outcome exchange.Outcome) {
-	name := itemName{item: cmp.Or(x.Item.Conversation, x.Item.Item), repeat: x.Item.Repeat}
+	name := nameOf(x.Item)
 	s := t.items[name]
 	if s == nil {
 		s = &itemState{turns: x.Item.Turns, complete: map[int]bool{}}
@@ -102,13 +112,29 @@ func (t *Tally) turn(x *exchange.Exchange, outcome exchange.Outcome) {
 	}
 }
 
-// member puts an exchange into its wave, which is summed up with its last one.
-func (t *Tally) member(wave string, m measure.WaveMember) {
-	t.waves[wave] = append(t.waves[wave], m)
-	if len(t.waves[wave]) >= t.sizes[wave] {
-		t.rates = append(t.rates, measure.Wave(wave, t.waves[wave]))
-		delete(t.waves, wave)
+// member puts an exchange into its wave, which is summed up with its last one. Of several attempts the first that is told
+// counts: either is one that failed.
+func (t *Tally) member(x *exchange.Exchange, m measure.WaveMember) {
+	w := t.waves[x.Wave]
+	if w == nil {
+		w = &waveState{known: map[itemName]bool{}}
+		t.waves[x.Wave] = w
 	}
+	name := nameOf(x.Item)
+	if w.known[name] {
+		return
+	}
+	w.known[name] = true
+	w.members = append(w.members, m)
+	if len(w.members) == t.sizes[x.Wave] {
+		t.rates = append(t.rates, measure.Wave(x.Wave, w.members))
+		w.members = nil
+	}
+}
+
+// nameOf names the item that an exchange carries out, all its turns and attempts alike.
+func nameOf(p *exchange.PlanItem) itemName {
+	return itemName{item: cmp.Or(p.Conversation, p.Item), repeat: p.Repeat}
 }
 
 // itemCounts sorts the items by what became of them; mu is held.
@@ -136,10 +162,14 @@ func (t *Tally) itemCounts() exchange.ItemCounts {
 func (t *Tally) waveRates() []exchange.WaveRate {
 	out := slices.Clone(t.rates)
 	for _, name := range slices.Sorted(maps.Keys(t.waves)) {
-		members := t.waves[name]
-		w := measure.Wave(name, append(slices.Clip(members), make([]measure.WaveMember, 1)...))
-		w.Streams, w.Failed = t.sizes[name], w.Failed+t.sizes[name]-len(members)-1
-		out = append(out, w)
+		members := t.waves[name].members
+		if members == nil {
+			continue // summed up
+		}
+		for len(members) < t.sizes[name] {
+			members = append(members, measure.FailedMember())
+		}
+		out = append(out, measure.Wave(name, members))
 	}
 	slices.SortFunc(out, func(a, b exchange.WaveRate) int { return slices.Compare(waveNumbers(a.Wave), waveNumbers(b.Wave)) })
 	return out

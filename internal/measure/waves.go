@@ -72,6 +72,9 @@ func (s *stream) noWindow() exchange.Reason {
 	return ""
 }
 
+// FailedMember is one of which nothing is kept: it was never sent, or not with the others. It voids the rates of its wave.
+func FailedMember() WaveMember { return WaveMember{failed: true} }
+
 func (m *WaveMember) first() int64 { return m.events[0].at }
 func (m *WaveMember) last() int64  { return m.events[len(m.events)-1].at }
 
