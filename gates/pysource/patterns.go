@@ -92,12 +92,7 @@ func (p *parser) closed() *node {
 	case t.kind == tokenName:
 		return p.namePattern()
 	case t.kind == tokenString:
-		for i := p.at; p.toks[i].kind == tokenString; i++ {
-			if k := p.toks[i].str.kind; k == 'f' || k == 't' {
-				p.fail("a pattern cannot be an f-string")
-			}
-		}
-		return p.stringAtom()
+		return p.stringAtom() // an f-string too: only the compiler refuses that
 	case t.kind == tokenNumber, p.is("-"):
 		return p.numberPattern()
 	case p.is("None"), p.is("True"), p.is("False"):
@@ -187,6 +182,9 @@ func (p *parser) mappingPattern() *node {
 	n := other()
 	for !p.is("}") {
 		if p.accept("**") {
+			if p.soft("_") {
+				p.fail("the rest of a mapping cannot be named _")
+			}
 			n.kids = append(n.kids, bound(p.identifier()))
 			p.accept(",")
 			break
