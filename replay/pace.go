@@ -13,11 +13,18 @@ const (
 	ArrivalsPoisson  = "poisson"  // independent of each other, as many users are; drawn from the seed
 )
 
+// latest is the last instant that is planned. A rate or a speed near 0 would bring later ones, beyond what a Duration holds:
+// they would come out in the past and be sent at once.
+const latest = 10 * 366 * 24 * time.Hour
+
+// instant is a number of nanoseconds as an instant.
+func instant(ns float64) time.Duration { return time.Duration(min(ns, float64(latest))) }
+
 // constantInstants are n instants at a rate a second, the first at 0.
 func constantInstants(n int, rate float64) []time.Duration {
 	out := make([]time.Duration, n)
 	for i := range out {
-		out[i] = time.Duration(float64(i) / rate * float64(time.Second))
+		out[i] = instant(float64(i) / rate * float64(time.Second))
 	}
 	return out
 }
@@ -28,7 +35,7 @@ func poissonInstants(n int, rate float64, seed uint64) []time.Duration {
 	out, at := make([]time.Duration, n), 0.0
 	for i := range out {
 		at += r.ExpFloat64() / rate
-		out[i] = time.Duration(at * float64(time.Second))
+		out[i] = instant(at * float64(time.Second))
 	}
 	return out
 }
@@ -54,11 +61,11 @@ func recordedInstants(items []Item, speed float64, maxGap time.Duration) (at []t
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(items[a].At, items[b].At) })
 	now, before := time.Duration(0), items[order[0]].At
 	for _, i := range order {
-		gap := time.Duration(float64(items[i].At-before) / speed)
+		gap := instant(float64(items[i].At-before) / speed)
 		if maxGap > 0 {
 			gap = min(gap, maxGap)
 		}
-		now, before = now+gap, items[i].At
+		now, before = min(now+gap, latest), items[i].At
 		at[i] = now
 	}
 	if n := len(items); n > 1 {
