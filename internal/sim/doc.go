@@ -9,6 +9,9 @@
 //   - It plays a given answer: a capture with its original chunk sizes and times, a body, a list of frames.
 //   - It misbehaves on request: errors inside a stream, truncation, resets, stalls, odd heads, lies about keep-alive.
 //
+// Beside it stands Toy, an engine with a language model of a few words whose log-probabilities are scripted, for tests of
+// comparisons.
+//
 // The path of an answer: conn reads the request; the Handler or the engine makes a Script of it (what to send, when);
 // compile frames the Script and applies the Fault, giving a plan (the exact writes); play performs the plan on absolute
 // instants and enters each write in the journal. Truth is a copy of the journal.
