@@ -53,6 +53,9 @@ type Gate struct {
 	judge func(*Evidence) (Finding, exchange.Needs)
 }
 
+// Unasked reports whether the gate can judge an exchange of no suite, by what its own request asked for.
+func (g *Gate) Unasked() bool { return g.auto != nil }
+
 // Finding is what a rule says, before it is made a Verdict.
 type Finding struct {
 	Status  exchange.VerdictStatus

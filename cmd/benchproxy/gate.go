@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/benchproxy/benchproxy/gates"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+func (p *program) gateCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "gate",
+		Usage: "show the rules by which answers are judged",
+		Subcommands: []*cli.Command{
+			{Name: "ls", Usage: "list the gates", Flags: []cli.Flag{jsonFlag()}, Action: p.gateLs},
+			{Name: "explain", Usage: "print the rule of a gate in full", ArgsUsage: "ID", Flags: []cli.Flag{jsonFlag()}, Action: p.gateExplain},
+		},
+	}
+}
+
+// gateRow is a gate as documents show it.
+type gateRow struct {
+	ID      string          `json:"id"`
+	Version int             `json:"version"`
+	Family  string          `json:"family"`
+	Level   string          `json:"level"`   // the weakest suite that runs it; none = no suite by itself
+	Unasked bool            `json:"unasked"` // replay --revalidate judges exchanges by it that belong to no suite
+	Summary string          `json:"summary"`
+	Params  json.RawMessage `json:"params"` // names of its parameters, with the values that mean "not said"; null when it has none
+	Explain string          `json:"explain,omitempty"`
+}
+
+func gateRowOf(g gates.Gate) gateRow {
+	row := gateRow{ID: g.ID, Version: g.Version, Family: g.Family, Level: g.Level.String(), Unasked: g.Unasked(), Summary: g.Summary, Params: json.RawMessage("null")}
+	if g.Params != nil {
+		if b, err := json.Marshal(g.Params()); err == nil { // parameters are read as JSON: they can be written so too
+			row.Params = b
+		}
+	}
+	return row
+}
+
+func (p *program) gateLs(c *cli.Context) error {
+	if err := exactArgs(c); err != nil {
+		return err
+	}
+	all := gates.All()
+	if c.Bool("json") {
+		doc := struct {
+			Schema int       `json:"schema"`
+			Gates  []gateRow `json:"gates"`
+		}{Schema: 1}
+		for _, g := range all {
+			doc.Gates = append(doc.Gates, gateRowOf(g))
+		}
+		return json.NewEncoder(p.Stdout).Encode(doc)
+	}
+	t := table{cols: []column{{head: "GATE"}, {head: "VERSION", right: true}, {head: "FAMILY"}, {head: "LEVEL"}, {head: "UNASKED"}, {head: "WHAT IT HOLDS"}}}
+	for _, g := range all {
+		row := gateRowOf(g)
+		unasked := "-"
+		if row.Unasked {
+			unasked = "yes"
+		}
+		t.add(row.ID, fmt.Sprint(row.Version), row.Family, row.Level, unasked, row.Summary)
+	}
+	t.print(p.Stdout)
+	fmt.Fprintln(p.Stdout, "LEVEL: the weakest suite that runs it. UNASKED: judges exchanges of no suite, by what their own requests asked for.")
+	return nil
+}
+
+func (p *program) gateExplain(c *cli.Context) error {
+	if err := exactArgs(c, "ID"); err != nil {
+		return err
+	}
+	g, found := gates.Lookup(c.Args().First())
+	if !found {
+		var ids []string
+		for _, g := range gates.All() {
+			ids = append(ids, g.ID)
+		}
+		return &exchange.Error{Op: "find gate", Object: printable(c.Args().First()), Side: exchange.SideClient, Cause: exchange.ErrMiss, Hint: "there is " + strings.Join(ids, ", ")}
+	}
+	row := gateRowOf(*g)
+	row.Explain = g.Explain
+	if c.Bool("json") {
+		return json.NewEncoder(p.Stdout).Encode(struct {
+			Schema int `json:"schema"`
+			gateRow
+		}{1, row})
+	}
+	fmt.Fprintf(p.Stdout, "%s, version %d: %s\nfamily %s, level %s\n\n%s\n", row.ID, row.Version, row.Summary, row.Family, row.Level, row.Explain)
+	if g.Params != nil {
+		fmt.Fprintf(p.Stdout, "\nparameters: %s\n", row.Params)
+	}
+	return nil
+}
