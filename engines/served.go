@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
@@ -29,10 +30,10 @@ func PickModel(d *exchange.Deployment, asked string) (string, error) {
 	return "", fmt.Errorf("%w: the engine lists %d models; name one of %s", exchange.ErrUsage, len(d.Models), list)
 }
 
-// Flags of a row whose answer names another model than it should. The words are part of the JSON contract.
+// The flags of a row whose answer names another model than it should.
 const (
-	FlagModelChanged = "model_changed" // not the one that answered such a request when the run began
-	FlagModelDiffers = "model_differs" // none of those that the engine lists, and not the one that was asked for
+	FlagModelChanged = exchange.FlagModelChanged
+	FlagModelDiffers = exchange.FlagModelDiffers
 )
 
 // ModelWatch compares the models that answers name with each other and with what the engine was found to serve. The zero
@@ -40,7 +41,7 @@ const (
 type ModelWatch struct {
 	mu     sync.Mutex
 	named  map[modelAsked]modelNamed
-	serves map[string][]string // upstream -> names of what it serves
+	serves map[string][]served // by upstream, in the order of their readings
 }
 
 type modelAsked struct{ upstream, model string }
@@ -48,10 +49,56 @@ type modelAsked struct{ upstream, model string }
 // modelNamed are the models that answers to one model's requests named.
 type modelNamed struct{ first, last string }
 
+// served is what an upstream was found to serve from one moment on.
+type served struct {
+	since time.Time
+	names []string
+}
+
+// Answered is what one exchange says of models.
+type Answered struct {
+	Upstream string
+	Asked    string    // model that the request names
+	Model    string    // model that the answer names; "" says nothing
+	At       time.Time // when the answer had come
+}
+
+// AnsweredBy is what an exchange says of models, given what its request and its answer name.
+func AnsweredBy(x *exchange.Exchange, asked, model string) Answered {
+	at := x.Timeline.Wall
+	if ns, ok := x.Timeline.BodyEnd.NS(); ok {
+		at = at.Add(time.Duration(ns))
+	}
+	return Answered{Upstream: x.Upstream, Asked: asked, Model: model, At: at}
+}
+
 // ModelWord is what an answer's model says.
 type ModelWord struct {
 	Before string   // the model that was named until now, where this answer is the first to name another; else ""
+	First  bool     // nothing was known of what answers to such requests name
 	Flags  []string // FlagModelChanged, FlagModelDiffers; nil for none
+}
+
+// ModelsOf is the watch of a run as its records tell it. Its Flags are those that the answers had while they were watched,
+// in whatever order they are asked for.
+func (c *Catalog) ModelsOf(run *exchange.Run) *ModelWatch {
+	var w ModelWatch
+	for _, m := range run.Models {
+		w.set(modelAsked{m.Upstream, m.Asked}, modelNamed{m.Named, m.Named})
+	}
+	for _, d := range run.Deployments {
+		if c.NamesModels(d) {
+			w.Expect(d)
+		}
+	}
+	return &w
+}
+
+// NamesModels reports whether a reading says which models the answers of its upstream name: behind a front they have names
+// of their own, and a reading of an answer or a file lists none.
+func (c *Catalog) NamesModels(d exchange.Deployment) bool {
+	p, known := c.Lookup(d.Engine)
+	return d.Inner == nil && (!known || p.Kind == KindServer) && d.Why != exchange.ReadAtAnswer && d.Why != exchange.ReadOfFile
 }
 
 // Expect takes what an upstream was found to serve. What its first answers named stays what a run began with.
@@ -59,7 +106,7 @@ func (w *ModelWatch) Expect(d exchange.Deployment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.serves == nil {
-		w.serves = map[string][]string{}
+		w.serves = map[string][]served{}
 	}
 	names := slices.Clone(d.Models)
 	for _, name := range []*string{d.Model, d.ModelRoot} {
@@ -67,7 +114,7 @@ func (w *ModelWatch) Expect(d exchange.Deployment) {
 			names = append(names, *name)
 		}
 	}
-	w.serves[d.Upstream] = names
+	w.serves[d.Upstream] = append(w.serves[d.Upstream], served{d.ReadAt, names})
 	if d.Model == nil {
 		return
 	}
@@ -77,32 +124,53 @@ func (w *ModelWatch) Expect(d exchange.Deployment) {
 	}
 }
 
-// Observe takes the model of a request and the model that its answer names. An answer that names none says nothing.
-func (w *ModelWatch) Observe(upstream, asked, answered string) ModelWord {
+// Observe takes the models of an exchange in the order in which they come. An answer that names none says nothing.
+func (w *ModelWatch) Observe(a Answered) ModelWord {
 	var word ModelWord
-	if answered == "" {
+	if a.Model == "" {
 		return word
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := modelAsked{upstream, asked}
+	key := modelAsked{a.Upstream, a.Asked}
 	seen, known := w.named[key]
 	if !known {
-		seen = modelNamed{answered, answered}
+		seen, word.First = modelNamed{a.Model, a.Model}, true
 	}
-	if !sameName(seen.last, answered) {
+	if !sameName(seen.last, a.Model) {
 		word.Before = seen.last
 	}
-	if !sameName(seen.first, answered) {
-		word.Flags = append(word.Flags, FlagModelChanged)
-	}
-	if serves := w.serves[upstream]; len(serves) > 0 && !sameName(asked, answered) &&
-		!slices.ContainsFunc(serves, func(s string) bool { return sameName(s, answered) }) {
-		word.Flags = append(word.Flags, FlagModelDiffers)
-	}
-	seen.last = answered
+	word.Flags = w.flags(a)
+	seen.last = a.Model
 	w.set(key, seen)
 	return word
+}
+
+// Flags are the flags of an exchange, FlagModelChanged and FlagModelDiffers; nil for none. Nothing is learned of it.
+func (w *ModelWatch) Flags(a Answered) []string {
+	if a.Model == "" {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.flags(a)
+}
+
+// flags compares an answer with the first of its kind and with what is served; mu is held.
+func (w *ModelWatch) flags(a Answered) (flags []string) {
+	if seen, known := w.named[modelAsked{a.Upstream, a.Asked}]; known && !sameName(seen.first, a.Model) {
+		flags = append(flags, FlagModelChanged)
+	}
+	var serves []string
+	for _, s := range w.serves[a.Upstream] {
+		if !s.since.After(a.At) {
+			serves = s.names
+		}
+	}
+	if len(serves) > 0 && !sameName(a.Asked, a.Model) && !slices.ContainsFunc(serves, func(s string) bool { return sameName(s, a.Model) }) {
+		flags = append(flags, FlagModelDiffers)
+	}
+	return flags
 }
 
 func (w *ModelWatch) set(key modelAsked, named modelNamed) {

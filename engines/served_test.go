@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -47,29 +48,30 @@ func TestModelWatch(t *testing.T) {
 	const changed, differs = FlagModelChanged, FlagModelDiffers
 	for i, c := range []struct {
 		upstream, asked, answered, before string
+		first                             bool
 		flags                             []string
 	}{
-		{"up", "a", "a", "", nil},
-		{"up", "a", "", "", nil},
-		{"up", "a", "a:latest", "", nil},
-		{"up", "a", "b", "a:latest", []string{changed, differs}},
-		{"up", "a", "b", "", []string{changed, differs}}, // told once, flagged on each row
-		{"up", "a", "a", "b", nil},                       // what the run began with is back
-		{"up", "a", "second", "a", []string{changed}},
-		{"up", "a", "/models/A-Q4.gguf", "second", []string{changed}},
-		{"up", "other", "x", "", []string{differs}},
-		{"up", "echo", "echo", "", nil}, // a server that repeats what it is asked says nothing
-		{"up2", "a", "z", "", nil},      // nothing is known of it
-		{"up2", "a", "owner/z", "", nil},
-		{"up2", "a", "y", "owner/z", []string{changed}},
+		{"up", "a", "a", "", false, nil},
+		{"up", "a", "", "", false, nil},
+		{"up", "a", "a:latest", "", false, nil},
+		{"up", "a", "b", "a:latest", false, []string{changed, differs}},
+		{"up", "a", "b", "", false, []string{changed, differs}}, // told once, flagged on each row
+		{"up", "a", "a", "b", false, nil},                       // what the run began with is back
+		{"up", "a", "second", "a", false, []string{changed}},
+		{"up", "a", "/models/A-Q4.gguf", "second", false, []string{changed}},
+		{"up", "other", "x", "", true, []string{differs}},
+		{"up", "echo", "echo", "", true, nil}, // a server that repeats what it is asked says nothing
+		{"up2", "a", "z", "", true, nil},      // nothing is known of it
+		{"up2", "a", "owner/z", "", false, nil},
+		{"up2", "a", "y", "owner/z", false, []string{changed}},
 	} {
-		word := w.Observe(c.upstream, c.asked, c.answered)
-		if diff := cmp.Diff(ModelWord{c.before, c.flags}, word); diff != "" {
+		word := w.Observe(Answered{Upstream: c.upstream, Asked: c.asked, Model: c.answered})
+		if diff := cmp.Diff(ModelWord{Before: c.before, First: c.first, Flags: c.flags}, word); diff != "" {
 			t.Errorf("%d (-want +got):\n%s", i, diff)
 		}
 	}
 	w.Expect(exchange.Deployment{Upstream: "up", Model: pointer("a"), Models: []string{"b"}}) // the engine was restarted
-	if word := w.Observe("up", "a", "b"); !slices.Equal(word.Flags, []string{changed}) {
+	if word := w.Observe(Answered{Upstream: "up", Asked: "a", Model: "b"}); !slices.Equal(word.Flags, []string{changed}) {
 		t.Errorf("after a restart: %+v", word)
 	}
 }
@@ -77,14 +79,69 @@ func TestModelWatch(t *testing.T) {
 // TestModelWatchForgets holds that names which clients make up are not remembered without end, and those known are.
 func TestModelWatchForgets(t *testing.T) {
 	var w ModelWatch
-	w.Observe("up", "first", "a")
+	w.Observe(Answered{Upstream: "up", Asked: "first", Model: "a"})
 	for i := range 3000 {
-		w.Observe("up", sprintf("m%d", i), "x")
+		w.Observe(Answered{Upstream: "up", Asked: sprintf("m%d", i), Model: "x"})
 	}
 	if n := len(w.named); n > 1024 {
 		t.Errorf("%d names are held", n)
 	}
-	if word := w.Observe("up", "first", "b"); word.Before != "a" {
+	if word := w.Observe(Answered{Upstream: "up", Asked: "first", Model: "b"}); word.Before != "a" {
 		t.Errorf("the first is forgotten: %+v", word)
+	}
+}
+
+// TestFlagsOfARunAreDerivedAgain holds that what a run keeps is enough to flag its answers as they were flagged when they
+// came, in any order, and that an answer is held to what was served when it came.
+func TestFlagsOfARunAreDerivedAgain(t *testing.T) {
+	c := builtin(t)
+	begin := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
+	first := exchange.Deployment{Upstream: "up", ReadAt: at(0), Why: exchange.ReadAtStart, Models: []string{"a"}, Model: pointer("a"), Identity: exchange.Identity{Engine: "vllm"}}
+	again := first
+	again.ReadAt, again.Why, again.Models, again.Model = at(100), exchange.ReadAtRestart, []string{"b"}, pointer("b")
+	front := first
+	front.Upstream, front.Engine = "front", "litellm"
+	var w ModelWatch
+	run := exchange.Run{}
+	var want [][]string
+	var seen []Answered
+	observe := func(a Answered) {
+		word := w.Observe(a)
+		if word.First {
+			run.Models = append(run.Models, exchange.ModelNamed{Upstream: a.Upstream, Asked: a.Asked, Named: a.Model})
+		}
+		want, seen = append(want, word.Flags), append(seen, a)
+	}
+	describe := func(d exchange.Deployment) {
+		run.Deployments = append(run.Deployments, d)
+		if c.NamesModels(d) {
+			w.Expect(d)
+		}
+	}
+	observe(Answered{"up", "x", "y", at(-5)}) // before anything was read
+	describe(first)
+	describe(front)
+	describe(exchange.Deployment{Upstream: "up", ReadAt: at(1), Why: exchange.ReadAtAnswer, Model: pointer("z")})
+	observe(Answered{"up", "a", "a", at(1)})
+	observe(Answered{"up", "a", "b", at(2)})
+	observe(Answered{"up", "x", "a", at(3)})
+	observe(Answered{"front", "a", "own-name", at(4)})
+	observe(Answered{"up", "a", "", at(5)})
+	describe(again)
+	observe(Answered{"up", "a", "b", at(101)})
+	observe(Answered{"up", "q", "a", at(102)})
+	for i := len(seen) - 1; i >= 0; i-- {
+		if got := c.ModelsOf(&run).Flags(seen[i]); !slices.Equal(got, want[i]) {
+			t.Errorf("%+v: derived again %q, when it came %q", seen[i], got, want[i])
+		}
+	}
+	if !slices.Equal(want[2], []string{FlagModelChanged, FlagModelDiffers}) || want[6] == nil || want[0] != nil {
+		t.Errorf("flags %q", want)
+	}
+	x := &exchange.Exchange{Upstream: "up"}
+	x.Timeline.Wall, x.Timeline.BodyEnd = at(7), exchange.MarkAt(2_000_000_000)
+	if got := AnsweredBy(x, "a", "b"); got != (Answered{"up", "a", "b", at(9)}) {
+		t.Errorf("%+v", got)
 	}
 }

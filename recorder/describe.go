@@ -19,6 +19,18 @@ func (w *Writer) Replay(r exchange.Replay) bool {
 	return true
 }
 
+// NameModel adds to an open run what its first answer to requests for a model named. It is written with the next commit of
+// the run. After Close it does nothing and returns false.
+func (w *Writer) NameModel(m exchange.ModelNamed) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.run.State != exchange.RunOpen {
+		return false
+	}
+	w.run.Models = append(slices.Clip(w.run.Models), m) // copies of the run keep their own list
+	return true
+}
+
 // Describe adds to an open run what was read of an engine behind one of its upstreams. When it returns, the run is
 // written with it and a killed process does not lose it; where the write fails, the next commit of the run, or its
 // closing write, has it. After Close it does nothing and returns false.

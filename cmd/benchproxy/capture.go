@@ -195,11 +195,14 @@ func (c *capture) watched(s proxy.Sink) proxy.Sink {
 func (c *capture) derive(x *exchange.Exchange) exchange.Summary {
 	a := measure.Analyze(x)
 	row := measure.Summarize(x, a)
-	if c.ident != nil {
-		row.Flags = append(row.Flags, c.ident.answered(x, a.Request.Model, a.Transcript.Model)...)
-		slices.Sort(row.Flags)
+	if c.ident == nil {
+		return row
 	}
-	return row
+	word := c.ident.answered(x, a.Request.Model, a.Transcript.Model)
+	if word.First && c.writer != nil {
+		c.writer.NameModel(exchange.ModelNamed{Upstream: x.Upstream, Asked: a.Request.Model, Named: a.Transcript.Model})
+	}
+	return flagged(row, word.Flags)
 }
 
 // describe keeps what was read of an engine with the run, with what its model file states, and tells it.

@@ -103,8 +103,8 @@ func (i *identifier) read(ctx context.Context, t *identified) {
 	d.Upstream, d.Why = t.name, *t.why.Load()
 	again := exchange.ReadAtRestart
 	t.why.Store(&again)
-	if p, known := i.catalog.Lookup(d.Engine); d.Inner == nil && (!known || p.Kind == engines.KindServer) {
-		i.models.Expect(d) // behind a front answers have names of their own
+	if i.catalog.NamesModels(d) {
+		i.models.Expect(d)
 	}
 	i.session.SetIdentity(t.name, d.Identity)
 	i.told(d)
@@ -161,16 +161,14 @@ func mark(ch chan struct{}) {
 	}
 }
 
-// answered compares the model that an answer names with the one named before, tells a change, and gives the flags of the
-// exchange.
-func (i *identifier) answered(x *exchange.Exchange, asked, model string) []string {
-	word := i.models.Observe(x.Upstream, asked, model)
-	if word.Before == "" {
-		return word.Flags
+// answered compares the model that an answer names with the one named before, tells a change, and gives what it says.
+func (i *identifier) answered(x *exchange.Exchange, asked, model string) engines.ModelWord {
+	word := i.models.Observe(engines.AnsweredBy(x, asked, model))
+	if word.Before != "" {
+		i.told(exchange.Deployment{Upstream: x.Upstream, ReadAt: clock.Now().UTC().Round(0), Why: exchange.ReadAtAnswer, Identity: x.Identity,
+			Model: &model, Evidence: fmt.Sprintf("exchange %s names %q; before, the model was %q", x.ID, model, word.Before)})
 	}
-	i.told(exchange.Deployment{Upstream: x.Upstream, ReadAt: clock.Now().UTC().Round(0), Why: exchange.ReadAtAnswer, Identity: x.Identity,
-		Model: &model, Evidence: fmt.Sprintf("exchange %s names %q; before, the model was %q", x.ID, model, word.Before)})
-	return word.Flags
+	return word
 }
 
 // counters is where the engine of a reading counts its drafts; nil when it is not known to.

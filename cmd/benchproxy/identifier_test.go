@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -201,6 +202,21 @@ func TestAModelThatChangesInMidRunIsTold(t *testing.T) {
 	flags := rowsIn(t, c.s.store, run.ID)[0].Flags
 	if !slices.Contains(flags, engines.FlagModelChanged) || !slices.Contains(flags, engines.FlagModelDiffers) || !slices.IsSorted(flags) {
 		t.Errorf("flags %q", flags)
+	}
+	_, shown := command(t, "store", "show", string(run.ID)+"/1", "--store", c.s.store, "--json")
+	file := filepath.Join(t.TempDir(), "x.jsonl")
+	if code, _ := command(t, "store", "export", string(run.ID), "--store", c.s.store, "--out", file); code != 0 {
+		t.Fatalf("export: exit code %d", code)
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	if code, _ := command(t, "store", "import", file, "--store", other, "--run", "again"); code != 0 {
+		t.Fatalf("import: exit code %d", code)
+	}
+	_, listed := command(t, "store", "ls", "again", "--store", other, "--json")
+	for _, flag := range []string{engines.FlagModelChanged, engines.FlagModelDiffers} {
+		if !strings.Contains(shown, flag) || !strings.Contains(listed, flag) {
+			t.Errorf("%s: shown %v, imported %v", flag, strings.Contains(shown, flag), strings.Contains(listed, flag))
+		}
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/recorder"
 	"github.com/benchproxy/benchproxy/replay"
 )
@@ -148,9 +147,13 @@ func importedRun(name, file string, sum *replay.FileSummary) exchange.Run {
 
 // load stores the file as a run. One that lacks something of the run it was exported from is incomplete, as that was.
 func (r *importReport) load(ctx context.Context, store *recorder.Store, file *replay.File, run exchange.Run) error {
+	derive, err := rowsAgain(run)
+	if err != nil {
+		return err
+	}
 	room := newRoom(importRoom)
 	w, err := store.NewWriter(run, recorder.WriterOptions{
-		Derive:    func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) },
+		Derive:    derive,
 		OnStored:  func(row exchange.Summary) { room.give(row.ID) },
 		OnDropped: func(id exchange.ID, _ recorder.DropReason) { room.give(id) },
 	})

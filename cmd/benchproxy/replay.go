@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
@@ -76,6 +77,7 @@ type replayTarget struct {
 	writer   *recorder.Writer
 	counters *soloCounters // nil where requests overlap
 	failures *failureNotes
+	models   engines.ModelWatch
 
 	mu    sync.Mutex
 	total measure.Totals
@@ -192,7 +194,12 @@ func (r *replaying) openTarget(i int, u upstream, group exchange.ID) (*replayTar
 func (r *replaying) derive(target int, x *exchange.Exchange) exchange.Summary {
 	a := measure.Analyze(x)
 	r.driver.Tally(target).Add(x, a)
-	return measure.Summarize(x, a)
+	t := r.targets[target]
+	word := t.models.Observe(engines.AnsweredBy(x, a.Request.Model, a.Transcript.Model))
+	if word.First {
+		t.writer.NameModel(exchange.ModelNamed{Upstream: x.Upstream, Asked: a.Request.Model, Named: a.Transcript.Model})
+	}
+	return flagged(measure.Summarize(x, a), word.Flags)
 }
 
 func (t *replayTarget) stored(s exchange.Summary) {

@@ -37,6 +37,9 @@ func (r *replaying) identify(ctx context.Context) error {
 		d.Upstream, d.Why = t.name, exchange.ReadAtStart
 		r.targets[n].session.SetIdentity(t.name, d.Identity)
 		r.targets[n].writer.Describe(d)
+		if i.catalog.NamesModels(d) {
+			r.targets[n].models.Expect(d)
+		}
 		r.targets[n].count(ctx, newCounterSource(i.catalog, t, d))
 		if !r.s.json && !r.s.quiet {
 			note(r.env.Stderr, "%s", deploymentText(i.catalog, d))

@@ -25,6 +25,7 @@ type Run struct {
 	// Deployments are what answered behind the upstreams, in the order in which they were read: a second one of the
 	// same upstream says that the engine was restarted or changed from then on.
 	Deployments []Deployment `json:"deployments,omitempty"`
+	Models      []ModelNamed `json:"models,omitempty"`  // what answers named first, as far as they were watched
 	Harness     string       `json:"harness"`           // version of benchproxy
 	Command     []string     `json:"command,omitempty"` // client command of `record -- CMD`, credentials masked
 	Counts      RunCounts    `json:"counts"`            // as of the closing write; for an open run as counted now

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -9,12 +10,14 @@ import (
 )
 
 // Detail is one exchange with its texts and timeline for people and scripts. The row gives the key and digest; all that
-// is derived is derived anew, so that a record shows what the present rules make of it.
+// is derived of the exchange is derived anew, so that a record shows what the present rules make of it; the flags that rest on the run
+// are those of the row.
 func Detail(x *exchange.Exchange, row exchange.Summary) exchange.Detail {
 	a := Analyze(x)
 	t := a.Transcript
 	s := Summarize(x, a)
 	s.Key, s.SentKey, s.Digest = row.Key, row.SentKey, row.Digest
+	s.Flags = withRunFlags(s.Flags, row.Flags)
 	first := t.Choice0()
 	return exchange.Detail{Summary: s, DetailBody: exchange.DetailBody{
 		OutputText:    first.Text,
@@ -34,6 +37,18 @@ func Detail(x *exchange.Exchange, row exchange.Summary) exchange.Detail {
 		Timeline:      x.Timeline.View(),
 		Tunnel:        x.Tunnel,
 	}}
+}
+
+// withRunFlags adds the flags of a row that rest on its run: the exchange alone does not tell them.
+func withRunFlags(own, row []string) []string {
+	out := own
+	for _, f := range []string{exchange.FlagModelChanged, exchange.FlagModelDiffers} {
+		if slices.Contains(row, f) && !slices.Contains(out, f) {
+			out = append(slices.Clip(out), f)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func calls(in []wire.ToolCall) []exchange.ToolCall {
