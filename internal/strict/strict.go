@@ -80,6 +80,12 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct { // its fields are those of t
+			inner := fieldsOf(f.Type)
+			maps.Copy(inner, fields)
+			fields = inner
+			continue
+		}
 		if name == "" {
 			name = f.Name
 		}

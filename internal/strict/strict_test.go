@@ -71,3 +71,17 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestEmbeddedStructs holds that the fields of an embedded structure are those of the one around it.
+func TestEmbeddedStructs(t *testing.T) {
+	var v struct {
+		inner
+		B int `json:"b"`
+	}
+	if err := Decode([]byte(`{"a":1,"b":2}`), &v, ""); err != nil || v.A != 1 || v.B != 2 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if err := Decode([]byte(`{"inner":{}}`), &v, ""); err == nil {
+		t.Error("the name of an embedded structure is a key")
+	}
+}
