@@ -32,7 +32,7 @@ type counter struct {
 func serving(t *testing.T, src *shelf, o ServeOptions, check func(t *testing.T, c *counter)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &counter{t: t, ln: sim.NewPipeListener()}
+		c := &counter{t: t}
 		o.OnMiss = func(m Miss) {
 			c.mu.Lock()
 			c.misses = append(c.misses, m)
@@ -42,15 +42,21 @@ func serving(t *testing.T, src *shelf, o ServeOptions, check func(t *testing.T, 
 		if c.s, err = NewStandIn(t.Context(), src, &src.run, Filter{}, o); err != nil {
 			t.Fatal(err)
 		}
-		server, ended := sim.New(c.s.Config()), make(chan error, 1)
-		go func() { ended <- server.Serve(c.ln) }()
-		defer func() {
-			if err := errors.Join(server.Close(), <-ended); err != nil {
-				t.Error(err)
-			}
-		}()
-		check(t, c)
+		c.serve(t, func() { check(t, c) })
 	})
+}
+
+// serve runs f with a server of the stand-in.
+func (c *counter) serve(t *testing.T, f func()) {
+	c.t, c.ln = t, sim.NewPipeListener()
+	server, ended := sim.New(c.s.Config()), make(chan error, 1)
+	go func() { ended <- server.Serve(c.ln) }()
+	defer func() {
+		if err := errors.Join(server.Close(), <-ended); err != nil {
+			t.Error(err)
+		}
+	}()
+	f()
 }
 
 // report is what was done so far, once all that runs has come to rest.
