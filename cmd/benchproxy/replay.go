@@ -23,7 +23,7 @@ import (
 func (p *program) replayCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "replay",
-		Usage:     "send a recorded workload to an engine and record what comes of it",
+		Usage:     "send a recorded workload to an engine and record what comes of it, or answer from it",
 		ArgsUsage: "RUN|FILE",
 		Description: "RUN is the id or name of a recorded run; FILE is a workload file. By default one request runs at a time.\n" +
 			"--concurrency N keeps N running, --waves N sends N at once and waits for all, --rate R sends R a second whatever\n" +
@@ -34,9 +34,9 @@ func (p *program) replayCommand() *cli.Command {
 			"'benchproxy compare'. A request is sent once; only a 503 that says when to come back is followed by another.\n\n" +
 			"   benchproxy replay agent --target http://127.0.0.1:8080 --run candidate\n" +
 			"   benchproxy replay agent --target http://127.0.0.1:8080 --rate 4 --arrivals poisson --warmup 2 --nonce\n" +
-			"   benchproxy replay agent --target a=http://127.0.0.1:8080 --target b=http://127.0.0.1:8081 --repeats 5",
-		Flags:  replayFlags(),
-		Action: p.interruptible(p.replay),
+			"   benchproxy replay agent --target a=http://127.0.0.1:8080 --target b=http://127.0.0.1:8081 --repeats 5" + serveHelp,
+		Flags:  append(replayFlags(), serveFlags()...),
+		Action: p.replayOrServe,
 	}
 }
 
