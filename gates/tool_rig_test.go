@@ -1,7 +1,6 @@
 package gates
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -183,5 +182,3 @@ func edited(t *testing.T, old, new string) func(int, string) string {
 		return strings.ReplaceAll(body, old, new)
 	}
 }
-
-func raw(s string) json.RawMessage { return json.RawMessage(s) }

@@ -16,7 +16,7 @@ func shapeGate() Gate {
 		ID: "tool_call_shape", Version: 1, Level: LevelDev, Family: "tool",
 		Summary: "tool calls name a declared tool, with arguments that its schema allows",
 		Explain: `Every tool call of every turn is held against what its own request declared, in the dialect of the request:
-- it names a declared tool;
+- it names a declared tool (calls that the engine runs itself, such as a search of its own, are not looked at);
 - its arguments are one strict JSON object (no key twice, no NaN) that is valid under the tool's declared schema;
 - where the dialect has ids (chat completions, Responses, Anthropic), its id is there, and no other call of the answer has it;
 - in chat completions its type is function, and its arguments are a string on the wire;
@@ -41,6 +41,7 @@ func callShape(e *Evidence) (Finding, exchange.Needs) {
 		s := shape{t: t, asked: AskedOf(t.Exchange)}
 		s.tools, s.wish = declaredTools(s.asked), toolWish(s.asked)
 		for _, c := range t.Transcript.Choices {
+			c.ToolCalls = clientCalls(s.asked.Dialect, c.ToolCalls)
 			called += len(c.ToolCalls)
 			if f := s.choice(c); f.Status != exchange.VerdictOK {
 				return turnFinding(i, f), nil
@@ -95,6 +96,22 @@ func (s *shape) choice(c wire.Choice) Finding {
 	return ok()
 }
 
+// clientCalls are the calls that the client is to answer with a function of its own, out of all that the answer made.
+func clientCalls(d wire.Dialect, calls []wire.ToolCall) []wire.ToolCall {
+	var kinds []string
+	switch d {
+	case wire.DialectAnthropic:
+		kinds = []string{"tool_use"}
+	case wire.DialectResponses:
+		kinds = []string{"function_call", "custom_tool_call"}
+	case wire.DialectGemini:
+		return slices.DeleteFunc(slices.Clone(calls), func(c wire.ToolCall) bool { return c.Type == "executableCode" || c.Type == "toolCall" })
+	default:
+		return calls
+	}
+	return slices.DeleteFunc(slices.Clone(calls), func(c wire.ToolCall) bool { return !slices.Contains(kinds, c.Type) })
+}
+
 // legacy reports whether the request uses the functions of old: their calls have neither id nor type.
 func (s *shape) legacy() bool { return s.asked.Field("functions") != nil }
 
@@ -113,7 +130,7 @@ func (s *shape) call(c wire.ToolCall) Finding {
 		return fail("it calls %s where the request names %s", c.Name, s.wish.Named)
 	case c.ID == "" && hasCallIDs(s.asked.Dialect) && !s.legacy():
 		return fail("it has no id")
-	case chat && c.Type == "custom":
+	case chat && c.Type == "custom" || c.Type == "custom_tool_call":
 		return ok() // its input is free text
 	case chat && c.Type != callType:
 		return fail("its type is %q, not %s", c.Type, callType)

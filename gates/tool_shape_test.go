@@ -102,6 +102,21 @@ func TestToolCallShapeOfDialects(t *testing.T) {
 	}
 }
 
+// TestToolCallShapeOfTheEnginesOwn holds that calls which the engine answers itself are no calls of the client's.
+func TestToolCallShapeOfTheEnginesOwn(t *testing.T) {
+	for target, c := range map[string]struct{ request, body string }{
+		"/v1/messages": {`{"tools":[{"type":"web_search_20250305","name":"web_search"}]}`,
+			`{"type":"message","role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"x"}},{"type":"text","text":"y"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`},
+		"/v1/responses": {`{"tools":[{"type":"web_search"}]}`,
+			`{"object":"response","status":"completed","output":[{"type":"web_search_call","id":"w1","status":"completed","action":{"type":"search","query":"x"}}]}`},
+		"/v1beta/models/g:generateContent": {`{"tools":[{"functionDeclarations":[{"name":"w"}]},{"codeExecution":{}}]}`,
+			`{"candidates":[{"content":{"parts":[{"executableCode":{"language":"PYTHON","code":"1"}}],"role":"model"},"finishReason":"STOP","index":0}]}`},
+	} {
+		x := spoken{target: target, request: c.request, body: c.body}.exchange()
+		wantVerdict(t, judged(t, check("tool_call_shape"), x), exchange.VerdictSkipped, "no tool was called")
+	}
+}
+
 func TestDeclaredTools(t *testing.T) {
 	for request, want := range map[string]string{
 		`{"tools":[{"type":"web_search"},{"type":"bash_20250124","name":"bash"}]}`:                                "web_search bash",

@@ -49,12 +49,11 @@ func (p *parser) fields(fields []field) []*node {
 	var out []*node
 	for _, f := range fields {
 		sub := &parser{toks: f.toks, depth: p.depth}
-		undo := sub.deeper()
+		sub.enter()
 		out = append(out, sub.yieldOr(sub.expressions))
 		if sub.tok().kind != tokenEnd {
 			sub.unexpected("the end of the field")
 		}
-		undo()
 		out = append(out, p.fields(f.spec)...)
 	}
 	return out

@@ -2,7 +2,8 @@ package pysource
 
 // compound reads a compound statement, nil when none comes.
 func (p *parser) compound() *node {
-	defer p.deeper()()
+	p.enter()
+	defer p.leave()
 	t := p.tok()
 	switch {
 	case t.kind == tokenName:
@@ -61,7 +62,8 @@ func (p *parser) otherwise() *node {
 
 // conditional is an if behind its keyword, with what follows it.
 func (p *parser) conditional() *node {
-	defer p.deeper()()
+	p.enter()
+	defer p.leave()
 	n := &node{kind: nodeIf, kids: []*node{p.named(), p.block(), nil}}
 	if p.accept("elif") {
 		n.kids[2] = p.conditional()

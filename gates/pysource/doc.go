@@ -8,7 +8,8 @@
 // Invariants:
 //
 //   - It accepts what CPython's own parser accepts and refuses what that refuses. What only CPython's compiler refuses (a
-//     return outside of a function, two parameters of one name) is accepted, as it is by its ast module.
+//     return outside of a function, two parameters of one name) is accepted, as it is by its ast module. One thing is not
+//     looked up: whether there is a character of the name in "\N{...}".
 //   - It never guesses: a text that is nested deeper or longer than it follows is an error of its own, not an answer.
 //   - It is pure and bounded: time and memory grow with the source, and no source crashes it.
 package pysource

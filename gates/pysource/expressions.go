@@ -68,7 +68,8 @@ func (p *parser) startsNaming() bool {
 
 // expression is a conditional expression or a lambda.
 func (p *parser) expression() *node {
-	defer p.deeper()()
+	p.enter()
+	defer p.leave()
 	if p.is("lambda") {
 		return p.lambda()
 	}
@@ -107,7 +108,8 @@ func (p *parser) conjunction() *node {
 }
 
 func (p *parser) inversion() *node {
-	defer p.deeper()()
+	p.enter()
+	defer p.leave()
 	if p.accept("not") {
 		return other(p.inversion())
 	}
@@ -163,7 +165,8 @@ func (p *parser) isOneOf(ops []string) bool {
 }
 
 func (p *parser) factor() *node {
-	defer p.deeper()()
+	p.enter()
+	defer p.leave()
 	if p.isOneOf([]string{"+", "-", "~"}) {
 		p.at++
 		return other(p.factor())

@@ -47,12 +47,17 @@ var keywords = map[string]bool{
 	"or": true, "pass": true, "raise": true, "return": true, "try": true, "while": true, "with": true, "yield": true,
 }
 
-// operators by length, longest first, so that the first match is the token.
-var operators = []string{
-	"**=", "//=", ">>=", "<<=", "...",
-	"**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "@=", ":=",
-	"+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "=",
+// operators and brackets; the longest that fits is the token.
+var operators = map[string]bool{
+	"**=": true, "//=": true, ">>=": true, "<<=": true, "...": true, "**": true, "//": true, ">>": true, "<<": true,
+	"<=": true, ">=": true, "==": true, "!=": true, "->": true, "+=": true, "-=": true, "*=": true, "/=": true,
+	"%=": true, "&=": true, "|=": true, "^=": true, "@=": true, ":=": true, "+": true, "-": true, "*": true, "/": true,
+	"%": true, "@": true, "&": true, "|": true, "^": true, "~": true, "<": true, ">": true, "(": true, ")": true,
+	"[": true, "]": true, "{": true, "}": true, ",": true, ":": true, ".": true, ";": true, "=": true,
 }
+
+// longestOperator is the length of the longest of them.
+const longestOperator = 3
 
 // indent is the width of an indentation, with tabs to the next eighth column and with tabs as one. Two indentations
 // compare only when both widths say the same.
@@ -264,28 +269,32 @@ var closers = map[string]byte{")": '(', "]": '[', "}": '{'}
 
 // operator takes an operator or a bracket.
 func (l *lexer) operator() {
-	for _, op := range operators {
-		if !strings.HasPrefix(l.src[l.pos:], op) {
-			continue
+	for n := min(longestOperator, len(l.src)-l.pos); n > 0; n-- {
+		if op := l.src[l.pos : l.pos+n]; operators[op] {
+			l.bracket(op)
+			l.emit(tokenOp, op)
+			l.pos += n
+			return
 		}
-		switch op {
-		case "(", "[", "{":
-			if len(l.parens) >= maxBrackets {
-				l.fail("too many nested brackets")
-			}
-			l.parens = append(l.parens, op[0])
-		case ")", "]", "}":
-			if n := len(l.parens); n == 0 || l.parens[n-1] != closers[op] {
-				l.fail("unmatched %q", op)
-			}
-			l.parens = l.parens[:len(l.parens)-1]
-		}
-		l.emit(tokenOp, op)
-		l.pos += len(op)
-		return
 	}
 	r, _ := utf8.DecodeRuneInString(l.src[l.pos:])
 	l.fail("unexpected character %q", r)
+}
+
+// bracket keeps count of open brackets.
+func (l *lexer) bracket(op string) {
+	switch op {
+	case "(", "[", "{":
+		if len(l.parens) >= maxBrackets {
+			l.fail("too many nested brackets")
+		}
+		l.parens = append(l.parens, op[0])
+	case ")", "]", "}":
+		if n := len(l.parens); n == 0 || l.parens[n-1] != closers[op] {
+			l.fail("unmatched %q", op)
+		}
+		l.parens = l.parens[:len(l.parens)-1]
+	}
 }
 
 // CPython's own limits of nested brackets and of levels of indentation.

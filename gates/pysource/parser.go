@@ -158,13 +158,14 @@ func (p *parser) identifier() string { return p.kind(tokenName, "a name").text }
 // bound is a name that is bound here.
 func bound(name string) *node { return &node{kind: nodeName, text: name, store: true} }
 
-// deeper counts a level of nesting; the caller defers what it gives.
-func (p *parser) deeper() func() {
+// enter counts a level of nesting; the caller defers leave.
+func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
 		panic(ErrTooDeep)
 	}
-	return func() { p.depth-- }
 }
+
+func (p *parser) leave() { p.depth-- }
 
 // try runs a rule and takes back what it took when it fails.
 func (p *parser) try(rule func() *node) (n *node) {

@@ -68,7 +68,8 @@ func capture(name string) *node {
 
 // pattern is a choice of patterns that may be given a name.
 func (p *parser) pattern() *node {
-	defer p.deeper()()
+	p.enter()
+	defer p.leave()
 	n := other(p.closed())
 	for p.accept("|") {
 		n.kids = append(n.kids, p.closed())

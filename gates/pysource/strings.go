@@ -85,10 +85,20 @@ func (l *lexer) checkText(body string, bytes, raw bool) {
 		if want := hexDigits[body[i]]; want > 0 && (!bytes || body[i] == 'x') && !allHex(body[i+1:], want) {
 			l.fail("malformed escape \\%c", body[i])
 		}
-		if body[i] == 'N' && !bytes && (i+1 == len(body) || body[i+1] != '{' || strings.IndexByte(body[i:], '}') < 3) {
-			l.fail("malformed escape \\N")
+		if body[i] == 'N' && !bytes {
+			i += l.named(body[i:])
 		}
 	}
+}
+
+// named is the length of the name of an escape that begins with N, braces included. Whether there is a character of that
+// name is not looked at.
+func (l *lexer) named(escape string) int {
+	n := strings.IndexByte(escape, '}')
+	if n < 3 || escape[1] != '{' {
+		l.fail("malformed escape \\N")
+	}
+	return n
 }
 
 // hexDigits are how many digits an escape has.
@@ -125,11 +135,9 @@ func (l *lexer) formatted(quote string, raw bool) []field {
 // escape takes a backslash in an f-string with what belongs to it. A brace behind it keeps its own meaning.
 func (l *lexer) escape(quote string, raw bool) {
 	l.pos++
-	if !raw && l.peek(0) == 'N' && l.peek(1) == '{' {
-		if n := strings.IndexByte(l.src[l.pos:], '}'); n > 0 {
-			l.pos += n + 1
-			return
-		}
+	if !raw && l.peek(0) == 'N' {
+		l.pos += l.named(l.src[l.pos:]) + 1
+		return
 	}
 	if c := l.peek(0); c != '{' && c != '}' && c != 0 {
 		l.inside(quote, true)
