@@ -62,8 +62,11 @@ func (d *draft) translate(to bridge.Endpoint, model string) {
 	d.note(KindDialect, "body", string(from), string(to.Dialect), reasonDialect)
 	for _, c := range t.Changes {
 		kind := KindRecast
-		if c.Lost {
+		switch {
+		case c.Lost:
 			kind = KindNotCarried
+		case c.Reason == bridge.ReasonLimit:
+			kind = exchange.KindLimitAdded
 		}
 		d.note(kind, c.Path, c.From, c.To, c.Reason)
 	}

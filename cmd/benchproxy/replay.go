@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/urfave/cli/v2"
@@ -34,9 +35,9 @@ func (p *program) replayCommand() *cli.Command {
 			"'benchproxy compare'. A request is sent once; only a 503 that says when to come back is followed by another.\n\n" +
 			"   benchproxy replay agent --target http://127.0.0.1:8080 --run candidate\n" +
 			"   benchproxy replay agent --target http://127.0.0.1:8080 --rate 4 --arrivals poisson --warmup 2 --nonce\n" +
-			"   benchproxy replay agent --target a=http://127.0.0.1:8080 --target b=http://127.0.0.1:8081 --repeats 5" + serveHelp,
-		Flags:  append(replayFlags(), serveFlags()...),
-		Action: p.replayOrServe,
+			"   benchproxy replay agent --target a=http://127.0.0.1:8080 --target b=http://127.0.0.1:8081 --repeats 5" + serveHelp + revalidateHelp,
+		Flags:  slices.Concat(replayFlags(), serveFlags(), revalidateFlags()),
+		Action: p.revalidateOr(p.replayOrServe),
 	}
 }
 
@@ -61,9 +62,10 @@ type replaying struct {
 	env     env
 	s       replaySettings
 	store   *recorder.Store
-	from    reading // the store that has the run, where that is another one; nil otherwise
-	source  string // of the workload, for the run
-	origin  string // name of the recorded run, "" for a file
+	from    reading     // the store that has the run, where that is another one; nil otherwise
+	source  string      // of the workload, for the run
+	origin  string      // name of the recorded run, "" for a file
+	found   []discovery // by target, once they were asked
 	plan    *replay.Plan
 	driver  *replay.Driver
 	targets []*replayTarget
@@ -106,12 +108,15 @@ func (r *replaying) open(ctx context.Context, name string) error {
 	for _, n := range w.Notes {
 		note(r.env.Stderr, "workload: %s", n)
 	}
+	if err := r.bridgeTargets(ctx, w); err != nil {
+		return err
+	}
 	group := exchange.NewID(clock.Now())
 	r.s.plan.Salt = string(group)
 	if r.plan, err = replay.NewPlan(w, r.s.plan); err != nil {
 		return err
 	}
-	if err := r.plan.Check(); err != nil {
+	if err := r.checkPlan(); err != nil {
 		return err
 	}
 	r.source = w.Source
@@ -181,6 +186,7 @@ func (r *replaying) openTarget(i int, u upstream, group exchange.ID) (*replayTar
 		return nil, err
 	}
 	so := r.s.session
+	so.Dialect = r.answersOf(i)
 	so.Run, so.Mode, so.Harness, so.Sink, so.Identity = run.ID, run.Mode, version(), t.writer, run.Identity
 	if r.plan.Solo() {
 		t.counters = &soloCounters{next: t.writer}

@@ -57,7 +57,7 @@ func replayFlags() []cli.Flag {
 		&cli.StringFlag{Name: "durability", Value: "async", Usage: "`WHEN` a record counts as stored: async survives a killed process, sync a loss of power too"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress"},
 		jsonFlag(),
-	}, engineFlags()...)
+	}, append(bridgeFlags(), engineFlags()...)...)
 }
 
 func inFormats() []string {
@@ -83,6 +83,7 @@ type replaySettings struct {
 	upstream    proxy.UpstreamOptions // without name and URL
 	device      string
 	identify    bool
+	bridge      bridgeSettings
 	json, quiet bool
 }
 
@@ -91,7 +92,7 @@ func (p *program) replaySettings(c *cli.Context) (s replaySettings, err error) {
 	if exchange.ValidID(s.name) {
 		return s, usagef("--run %q has the form of an id; choose another name", s.name)
 	}
-	for _, step := range []func(*cli.Context, *replaySettings) error{p.replayTargets, replayPlan, replayChanges, replayInput, p.replayStore} {
+	for _, step := range []func(*cli.Context, *replaySettings) error{p.replayTargets, replayPlan, replayChanges, replayInput, p.replayStore, p.replayBridge} {
 		if err := step(c, &s); err != nil {
 			return s, err
 		}
@@ -141,7 +142,7 @@ func (p *program) replayTargets(c *cli.Context, s *replaySettings) error {
 	if s.plan.SessionHeader != "" && !headerName(s.plan.SessionHeader) {
 		return usagef("--session-header %q is not the name of a header", s.plan.SessionHeader)
 	}
-	if s.session.Dialect, err = dialectFor(c.String("format"), s.targets); err != nil {
+	if _, err = dialectFor(c.String("format"), nil); err != nil {
 		return err
 	}
 	if _, s.upstream.TLS, err = tlsConfigs(c); err != nil {

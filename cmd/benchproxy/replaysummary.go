@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/stat"
@@ -17,32 +16,22 @@ import (
 
 // identify reads what answers behind each target, before anything is measured.
 func (r *replaying) identify(ctx context.Context) error {
-	if !r.s.identify {
-		return nil
-	}
-	catalog, err := engines.Builtin()
-	if err != nil {
+	if err := r.discover(ctx); err != nil {
 		return err
 	}
-	i := newIdentifier(captureSettings{upstreams: r.s.targets, device: r.s.device, upstream: r.s.upstream}, catalog)
-	for n, t := range i.targets {
-		t.options.Turn, t.options.Traffic = nil, nil // nothing else runs yet
-		d, err := i.catalog.Identify(ctx, t.do, t.url, t.options)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, exchange.ErrUnreachable):
+	for n, f := range r.found {
+		t, d := f.by, f.is
+		if errors.Is(f.err, exchange.ErrUnreachable) {
 			continue // the first requests will tell
 		}
-		d.Upstream, d.Why = t.name, exchange.ReadAtStart
 		r.targets[n].session.SetIdentity(t.name, d.Identity)
 		r.targets[n].writer.Describe(d)
-		if i.catalog.NamesModels(d) {
+		if r.s.bridge.catalog.NamesModels(d) {
 			r.targets[n].models.Expect(d)
 		}
-		r.targets[n].count(ctx, newCounterSource(i.catalog, t, d))
+		r.targets[n].count(ctx, newCounterSource(r.s.bridge.catalog, t, d))
 		if !r.s.json && !r.s.quiet {
-			note(r.env.Stderr, "%s", deploymentText(i.catalog, d))
+			note(r.env.Stderr, "%s", deploymentText(r.s.bridge.catalog, d))
 		}
 	}
 	return nil

@@ -8,6 +8,10 @@ const KindBodyChanged = "body_changed"
 // holds it.
 const KindNonce = "planned_nonce"
 
+// KindLimitAdded is the Kind of an intervention that gave a planned request an output limit because its dialect asks for
+// one. Nobody wanted an answer of that length.
+const KindLimitAdded = "planned_limit_added"
+
 // SentRequest is the request of x as the engine got it, as far as its body goes: the client's body with the changes that
 // the interventions tell. ok is false when the body passed as it was, and when it cannot be made because the client's
 // body was cut or an intervention does not fit it.

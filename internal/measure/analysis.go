@@ -89,7 +89,7 @@ func (a *Analysis) remarks(s *stream) {
 	a.flag(FlagUsagePartial, t.Usage != nil && t.Usage.Partial)
 	a.flag(FlagPerChoiceUsage, t.Usage != nil && t.Usage.PerChoice)
 	a.flag(FlagEcho, a.Request.Echo)
-	a.flag(FlagShortAnswer, a.Outcome == exchange.OutcomeComplete && shortAnswer(s.completion, a.Request))
+	a.flag(FlagShortAnswer, a.Outcome == exchange.OutcomeComplete && !limitAdded(x) && shortAnswer(s.completion, a.Request))
 	a.flag(FlagUnterminatedLast, t.UnterminatedLast)
 	a.flag(string(t.Suspect), t.Suspect != "" && hasDialect(x, t))
 	a.flag(FlagEventsAfterDone, t.AfterDone > 0)
@@ -102,6 +102,11 @@ func (a *Analysis) remarks(s *stream) {
 	proper := x.End == exchange.EndEOF || x.End == exchange.EndClientGone // a client need not wait for what follows the end
 	a.flag(FlagUncleanEnd, complete && x.Tunnel == nil && !proper)
 	a.flag(FlagOutcomeUnverified, complete && hasDialect(x, t) && !t.DialectEnd)
+}
+
+// limitAdded reports whether the output limit is one that nobody asked for.
+func limitAdded(x *exchange.Exchange) bool {
+	return slices.ContainsFunc(x.Interventions, func(v exchange.Intervention) bool { return v.Kind == exchange.KindLimitAdded })
 }
 
 // shortAnswer reports whether an answer stayed below half of its output limit. Whatever ended it: also one that a

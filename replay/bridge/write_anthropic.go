@@ -15,6 +15,9 @@ const (
 	anthropicBudget = 1024
 )
 
+// ReasonLimit is the reason of the change that gives a request an output limit.
+const ReasonLimit = "the API asks for a limit, and the request had none"
+
 var anthropicNames = map[Option]string{OptionTemperature: "temperature", OptionTopP: "top_p", OptionTopK: "top_k"}
 
 // writeAnthropic makes a body of /v1/messages.
@@ -24,7 +27,7 @@ func writeAnthropic(w *writer, q *Request) (target string, body object) {
 	limit := q.Limit
 	if limit.Raw == nil {
 		limit.Raw = json.RawMessage(anthropicLimit)
-		w.tell("max_tokens", nil, anthropicLimit, "the API asks for a limit, and the request had none")
+		w.tell("max_tokens", nil, anthropicLimit, ReasonLimit)
 	}
 	body.putValue("max_tokens", limit)
 	system, rest := w.opening(q)
