@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
 // The fixture of the policy cases.
@@ -113,6 +114,8 @@ func (p policy) unasked(a *Asked) string {
 	declared := declaredTools(a)
 	pattern := slices.ContainsFunc(declared, func(d declaredTool) bool { return strings.Contains(string(d.Schema), `"pattern"`) })
 	switch {
+	case a.Dialect != wire.DialectChat:
+		return notChat(a)
 	case a.Fields == nil:
 		return "it cannot be read"
 	case w.Force != p.wish.Force || w.Named != p.wish.Named || w.Forbid:
@@ -129,6 +132,11 @@ func (p policy) unasked(a *Asked) string {
 		return "a request that is to be refused is not streamed"
 	}
 	return ""
+}
+
+// notChat says that a case which is one of chat completions was sent as something else.
+func notChat(a *Asked) string {
+	return fmt.Sprintf("it is no request of chat completions (%s)", a.Target)
 }
 
 // refusal judges the answer to a request that cannot be kept.

@@ -12,6 +12,8 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
+const useGateID = "tool_use"
+
 // useParams are the parameters of tool_use.
 type useParams struct {
 	Category string          `json:"category"`
@@ -79,7 +81,7 @@ not sent. not_run: there is no whole answer.`
 
 func toolUseGate() Gate {
 	return Gate{
-		ID: "tool_use", Version: 1, Family: "tool",
+		ID: useGateID, Version: 1, Family: "tool",
 		Summary: "the right tool with exactly the right arguments, or none when none fits",
 		Explain: useGateExplain(),
 		Params:  func() any { return &useParams{} },
@@ -211,4 +213,49 @@ func (t Turn) unsupported() string {
 		return excerpt(oneLine(said))
 	}
 	return ""
+}
+
+// UseRate is the share of planned turns of the tool_use suite that were right.
+type UseRate struct {
+	Category string   `json:"category"` // "" for all of them
+	Planned  int      `json:"planned"`  // turns, those of unsupported cases left out
+	OK       int      `json:"ok"`
+	Rate     *float64 `json:"rate"` // null when nothing was planned
+}
+
+// UseRates counts the turns in verdicts of tool_use: all of them first, then each category in the order of the suite.
+// Turns that were not run behind a failure count as planned. A case that the engine has no tools for is left out, and
+// so are verdicts of other gates and of cases that are not on record. Warm-ups are not to be among them.
+func UseRates(verdicts []exchange.Verdict) ([]UseRate, error) {
+	rates := []UseRate{{}}
+	for _, category := range useCategories {
+		rates = append(rates, UseRate{Category: category})
+	}
+	for _, v := range verdicts {
+		if v.Gate != useGateID || v.Status == exchange.VerdictUnsupported || v.Detail == nil {
+			continue
+		}
+		var d useDetail
+		if err := json.Unmarshal(v.Detail, &d); err != nil {
+			return nil, fmt.Errorf("read detail of case %s: %w", v.Case, err)
+		}
+		for i := range rates {
+			if rates[i].Category != "" && rates[i].Category != d.Category {
+				continue
+			}
+			for _, turn := range d.Turns {
+				rates[i].Planned++
+				if turn == exchange.VerdictOK {
+					rates[i].OK++
+				}
+			}
+		}
+	}
+	for i := range rates {
+		if r := &rates[i]; r.Planned > 0 {
+			share := float64(r.OK) / float64(r.Planned)
+			r.Rate = &share
+		}
+	}
+	return rates, nil
 }

@@ -1,11 +1,16 @@
 package gates
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/wire/wiretest"
+	"github.com/benchproxy/benchproxy/replay/scenario"
 )
 
 func use(name string, args any) replyCall { return replyCall{"c1", "function", name, args} }
@@ -140,5 +145,68 @@ func TestHoldsJSON(t *testing.T) {
 		if got := holdsJSON(text); got != want {
 			t.Errorf("%.20q: %v", text, got)
 		}
+	}
+}
+
+// TestToolUseScenarios leads each case of the suite to its end with the calls that it expects, and breaks each in turn.
+func TestToolUseScenarios(t *testing.T) {
+	categories := map[string]bool{}
+	for _, s := range scenario.Suite(scenario.SuiteToolUse) {
+		var p useParams
+		if err := json.Unmarshal(s.Case("c", scenario.Options{}).Checks[0].Params, &p); err != nil {
+			t.Fatal(err)
+		}
+		categories[p.Category] = true
+		var answers []reply
+		for _, c := range p.Calls {
+			answers = append(answers, calling(use(c.Name, string(c.Arguments))))
+		}
+		switch {
+		case p.Text != nil:
+			answers = append(answers, reply{content: *p.Text + "\n"})
+		case p.Answer != nil:
+			answers = append(answers, reply{content: string(p.Answer)})
+		}
+		d := dialog{scenario: s.ID}
+		wantVerdict(t, d.verdict(t, answers...), exchange.VerdictOK, "")
+		c := d.converse(t, answers...)
+		if v := judgedCase(t, c, check("tool_call_shape")); v.Status != exchange.VerdictOK && p.Category != "abstention" {
+			t.Errorf("%s: what the suite expects is not what its tools allow: %s", s.ID, v.Reason)
+		}
+		for i := range answers {
+			broken := slices.Clone(answers)
+			broken[i] = calling(use("get_local_time", `{"timezone":"UTC"}`))
+			wantVerdict(t, d.verdict(t, broken...), exchange.VerdictFail, "turn ")
+		}
+	}
+	for _, want := range []string{"selection", "arguments", "abstention", "multistep", "retrieval"} {
+		if !categories[want] {
+			t.Errorf("no case of %s", want)
+		}
+	}
+}
+
+func TestUseRates(t *testing.T) {
+	first := calling(use("f", `{"n":1}`))
+	verdicts := []exchange.Verdict{
+		useVerdict(t, useTwo, first), useVerdict(t, useTwo, first, first),
+		useVerdict(t, useFetch, first, reply{content: "19"}),
+		useVerdict(t, useOne, reply{status: 400, body: `{"error":{"message":"this model does not support tools"}}`}),
+		{Gate: "json", Detail: []byte(`"x"`)}, judged(t, check("tool_use", useOne)),
+	}
+	rates, err := UseRates(verdicts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, third, whole := 4.0/8, 2.0/6, 1.0
+	want := []UseRate{
+		{"", 8, 4, &half}, {"selection", 0, 0, nil}, {"arguments", 0, 0, nil}, {"abstention", 0, 0, nil},
+		{"multistep", 6, 2, &third}, {"polish", 0, 0, nil}, {"retrieval", 2, 2, &whole},
+	}
+	if diff := cmp.Diff(want, rates); diff != "" {
+		t.Errorf("rates (-want +got):\n%s", diff)
+	}
+	if _, err := UseRates([]exchange.Verdict{{Gate: "tool_use", Detail: []byte(`{`)}}); err == nil {
+		t.Error("a broken detail is read")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
 // workflow is a conversation of tool calls with fixed results, and the answer that can only be made of them.
@@ -49,7 +50,7 @@ var (
 
 // workflowRule is what the explanations of the three gates share.
 const workflowRule = `
-Each calling turn: the finish reason is tool_calls, exactly one call, with an id, type function, the exact name and exactly the
+The requests are those of chat completions. Each calling turn: the finish reason is tool_calls, exactly one call, with an id, type function, the exact name and exactly the
 expected arguments (numbers of equal value are equal; of equal keys the last counts). Each later request must carry the call and
 its fixed result under the call's id: a conversation that was given something else proves nothing.
 The last turn makes no call, and its content channel is JSON equal to the expected value (compared as the arguments are).
@@ -147,6 +148,9 @@ const (
 // asked says how the request of a turn differs from that of the case; "" when it does not.
 func (w workflow) asked(e *Evidence, turn int) string {
 	a := AskedOf(e.Turns[turn].Exchange)
+	if a.Dialect != wire.DialectChat {
+		return notChat(a)
+	}
 	words := strings.Split(e.Case.Policy, "+")
 	wished := toolWish(a)
 	serial := wished.Parallel != nil && !*wished.Parallel

@@ -167,4 +167,10 @@ func TestWorkflowsOfOtherRequests(t *testing.T) {
 			wantVerdict(t, c.d.verdict(t, workflowAnswers(c.d.scenario)...), exchange.VerdictIncomparable, c.why)
 		})
 	}
+	for id, params := range map[string]string{"agentic": "", "tool_policy": `{"policy":"required"}`} {
+		x := calling(invoice("a")).exchange(`{"messages":[]}`, false)
+		x.Request.Target = "/v1/messages"
+		v := judged(t, exchange.Check{Gate: id, Params: []byte(params)}, x)
+		wantVerdict(t, v, exchange.VerdictIncomparable, "no request of chat completions (/v1/messages)")
+	}
 }

@@ -15,7 +15,7 @@ import (
 type Scenario struct {
 	ID       string // unique
 	Name     string // in tags and reports, where another tool's name is kept; "" = ID
-	Suite    string // the plan it belongs to: matrix, validation, tool-policies
+	Suite    string // the plan it belongs to: matrix, validation, tool-policies, tool_use
 	Summary  string // one line
 	Turns    int    // requests of one case
 	Alone    bool   // it is planned at concurrency 1 only
@@ -25,8 +25,10 @@ type Scenario struct {
 	maxTokens int  // when the options state none
 	validated bool // it carries the tag and the sampling of the validation
 	first     func(Options) chat
-	next      func(o Options, turn int, before chat, a Answer) (chat, error) // nil for one turn
-	checks    []exchange.Check
+	// next makes the body that follows the answer to a turn from the body of that turn; its messages are those to be added
+	// to the ones before. nil for one turn.
+	next   func(o Options, turn int, before chat, a Answer) (chat, error)
+	checks []exchange.Check
 }
 
 // Options are what a case of a scenario may differ in.
@@ -57,10 +59,18 @@ type Answer struct {
 	Calls   []wire.ToolCall
 }
 
-// AnswerOf is the answer of a transcript: its first choice.
+// AnswerOf is the answer of a transcript: its first choice. Calls of a dialect that has no ids are given some.
 func AnswerOf(t *wire.Transcript) Answer {
 	c := t.Choice0()
-	return Answer{Content: c.Text, Calls: c.ToolCalls}
+	a := Answer{Content: c.Text, Calls: slices.Clone(c.ToolCalls)}
+	if t.Dialect == wire.DialectOllama || t.Dialect == wire.DialectGemini {
+		for i := range a.Calls {
+			if a.Calls[i].ID == "" {
+				a.Calls[i].ID = fmt.Sprintf("call_%d", i+1)
+			}
+		}
+	}
+	return a
 }
 
 // Why there is no next request.
@@ -158,7 +168,9 @@ func (s Scenario) TagName() string {
 }
 
 // All lists the scenarios in the order of their suites.
-func All() []Scenario { return slices.Concat(policyScenarios(), workflowScenarios(), codeScenarios()) }
+func All() []Scenario {
+	return slices.Concat(policyScenarios(), workflowScenarios(), codeScenarios(), toolUseScenarios())
+}
 
 // Lookup finds a scenario by its id.
 func Lookup(id string) (Scenario, bool) {

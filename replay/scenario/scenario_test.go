@@ -25,6 +25,16 @@ func goodAnswers(id string) []Answer {
 	case "code_edit":
 		return []Answer{{Content: "```python\ndef slugify(text): return text\n```"}}
 	}
+	for _, c := range useCases() {
+		if "tool_use_"+c.id != id {
+			continue
+		}
+		var out []Answer
+		for _, step := range c.calls {
+			out = append(out, call(step.Name, string(step.Arguments)))
+		}
+		return out
+	}
 	return []Answer{call("get_weather", `{"city":"Paris","units":"celsius"}`)}
 }
 
@@ -58,7 +68,7 @@ func TestScenarios(t *testing.T) {
 			}
 		}
 	}
-	if _, known := Lookup("other"); known || len(ids) < 14 {
+	if _, known := Lookup("other"); known || len(ids) < 22 {
 		t.Errorf("%d scenarios", len(ids))
 	}
 }
@@ -226,6 +236,16 @@ func TestPlanOfToolPolicies(t *testing.T) {
 }
 
 func TestAnswerOf(t *testing.T) {
+	native := &exchange.Exchange{
+		Request: exchange.Request{Method: "POST", Target: "/api/chat"},
+		Response: exchange.Response{Status: 200, Body: exchange.NewBody([]byte(
+			`{"model":"m","message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"n","arguments":{}}}]},"done":true,"done_reason":"stop"}`))},
+		End: exchange.EndEOF,
+	}
+	native.Timeline.Reads = []exchange.Read{{At: 1, Size: int(native.Response.Body.Size)}}
+	if a := AnswerOf(wire.Parse(native)); len(a.Calls) != 1 || a.Calls[0].ID != "call_1" {
+		t.Errorf("%+v", a)
+	}
 	x := &exchange.Exchange{
 		Request: exchange.Request{Method: "POST", Target: "/v1/chat/completions"},
 		Response: exchange.Response{Status: 200, Body: exchange.NewBody([]byte(
