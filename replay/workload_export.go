@@ -38,7 +38,7 @@ type ExportReport struct {
 	Events   int64    `json:"events"`   // events written, where the format has them
 	Skipped  int      `json:"skipped"`  // exchanges that the format has no place for
 	Masked   int      `json:"masked"`   // secrets that were masked
-	Withheld int      `json:"withheld"` // bodies that were left out because their content coding hides what is in them
+	Withheld int      `json:"withheld"` // bodies that were left out because what is in them could not be masked
 	Suspect  int      `json:"suspect"`  // exchanges written whose bodies hold what looks like a key, where nothing is masked
 	Workload string   `json:"workload"` // hash of the workload, "" where the format does not carry it
 	Notes    []string `json:"notes"`

@@ -148,6 +148,9 @@ func (n *jsonNode) units(raw []byte, visit func(from, to int, text string)) {
 	}
 }
 
+// maxUnit is the most bytes that stand for one character: two escapes of a pair of surrogates.
+const maxUnit = 12
+
 // unit is the length and the meaning of the character that b begins with. A run of bytes without escapes is taken one
 // byte at a time, whatever they are.
 func unit(b []byte) (size int, text string) {

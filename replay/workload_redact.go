@@ -78,6 +78,45 @@ func (r *Redactor) findPlain(text string) []span {
 	return merged(found)
 }
 
+// maxEscapes bounds how often JSON in a string of JSON is looked into.
+const maxEscapes = 4
+
+// findDeep is find, also in what a text means where it is JSON itself, as the arguments of a tool call are: there a secret
+// may be written with escapes of its own. The places are those in text.
+func findDeep(text string, find func(string) []span) []span {
+	found := find(text)
+	var from, to []int32 // place of each byte of what is looked into; nil while that is text itself
+	inner := text
+	for range maxEscapes {
+		if strings.IndexByte(inner, '\\') < 0 {
+			break
+		}
+		inner, from, to = withoutEscapes(inner, from, to)
+		for _, s := range find(inner) {
+			found = append(found, span{int(from[s[0]]), int(to[s[1]-1])})
+		}
+	}
+	return merged(found)
+}
+
+// withoutEscapes undoes the escapes of a text whose bytes have their places in from and to.
+func withoutEscapes(text string, from, to []int32) (inner string, innerFrom, innerTo []int32) {
+	var b strings.Builder
+	for at := 0; at < len(text); {
+		size, means := unit([]byte(text[at:min(len(text), at+maxUnit)]))
+		first, last := int32(at), int32(at+size)
+		if from != nil {
+			first, last = from[at], to[at+size-1]
+		}
+		for range len(means) {
+			innerFrom, innerTo = append(innerFrom, first), append(innerTo, last)
+		}
+		b.WriteString(means)
+		at += size
+	}
+	return b.String(), innerFrom, innerTo
+}
+
 func merged(found []span) []span {
 	if len(found) < 2 {
 		return found
@@ -125,7 +164,7 @@ func (r *Redactor) headers(hs []exchange.Header, masked *int) []exchange.Header 
 }
 
 // exchange is x with its secrets masked: a copy. masked counts them, withheld the bodies that were left out because
-// their content coding hides what is in them.
+// what is in them is hidden from the masking, by a content coding or by the way in which a stream joins its pieces.
 func (r *Redactor) exchange(in *exchange.Exchange) (x *exchange.Exchange, masked, withheld int) {
 	copied := *in
 	x = &copied
@@ -153,15 +192,41 @@ func (r *Redactor) exchange(in *exchange.Exchange) (x *exchange.Exchange, masked
 		headers []exchange.Header
 	}{{&x.Request.Body, x.Request.Headers}, {&x.Response.Body, x.Response.Headers}} {
 		if coding, _ := exchange.HeaderValue(side.headers, "Content-Encoding"); isCoded(coding) && side.body.Kept > 0 {
-			*side.body = exchange.Body{Size: side.body.Size, Digest: side.body.Sum()}
-			x.State = exchange.StateTruncated
+			withhold(x, side.body)
 			withheld++
 			continue
 		}
 		contentType, _ := exchange.HeaderValue(side.headers, "Content-Type")
 		masked += r.body(side.body, contentType)
 	}
+	if x.Response.Body.Kept > 0 && r.tells(x) {
+		withhold(x, &x.Response.Body)
+		withheld++
+	}
 	return x, masked, withheld
+}
+
+// withhold leaves a body of x out.
+func withhold(x *exchange.Exchange, b *exchange.Body) {
+	*b = exchange.Body{Size: b.Size, Digest: b.Sum()}
+	x.State = exchange.StateTruncated
+}
+
+// tells reports whether the answer still has a secret for whoever reads it as its dialect is read. Masking joins strings of
+// one place in the events, which every known dialect does too; this does not rest on it.
+func (r *Redactor) tells(x *exchange.Exchange) bool {
+	for _, c := range wire.Parse(x).Choices {
+		texts := []string{c.Text, c.Reasoning, c.Refusal}
+		for _, call := range c.ToolCalls {
+			texts = append(texts, call.ID, call.Name, call.Arguments)
+		}
+		for _, text := range texts {
+			if len(findDeep(text, r.find)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func isCoded(coding string) bool {
@@ -202,7 +267,7 @@ func (r *Redactor) mask(raw []byte, contentType string) int {
 	default:
 		masked = r.maskEvents(raw, jsonTexts(raw))
 	}
-	for _, s := range find(string(raw)) { // what stands outside of strings: comments, names, other forms
+	for _, s := range findDeep(string(raw), find) { // what stands outside of strings: comments, names, other forms
 		stars(raw[s[0]:s[1]])
 		masked++
 	}
@@ -226,7 +291,7 @@ func (r *Redactor) maskEvents(raw []byte, events []*jsonNode) int {
 	}
 	masked, touched := 0, map[int]bool{}
 	for _, c := range order {
-		for _, s := range r.find(c.text.String()) {
+		for _, s := range findDeep(c.text.String(), r.find) {
 			masked++
 			c.mask(raw, s, touched)
 		}

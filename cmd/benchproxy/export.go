@@ -152,7 +152,7 @@ func (p *program) printExport(c *cli.Context, r *replay.ExportReport, out string
 	}{
 		{r.Events, "events in their own table"},
 		{int64(r.Masked), "secrets masked"},
-		{int64(r.Withheld), "bodies withheld: their content coding hides what is in them"},
+		{int64(r.Withheld), "bodies withheld: their content coding, or how a stream joins its pieces, hides what is in them"},
 		{int64(r.Suspect), "exchanges hold what looks like a key in a body; --redact masks it"},
 	} {
 		if f.n > 0 {
