@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -110,6 +111,18 @@ func drafted(a *measure.Analysis) bool {
 	return t != nil && t.DraftN != nil && *t.DraftN > 0
 }
 
+// draftsNothing reports whether an engine says that it does not draft: by a count of 0, or as llama.cpp does in the
+// settings that it repeats.
+func draftsNothing(t *wire.Transcript) bool {
+	if t.Timings != nil && t.Timings.DraftN != nil {
+		return *t.Timings.DraftN == 0
+	}
+	var settings struct {
+		Types string `json:"speculative.types"`
+	}
+	return json.Unmarshal(t.Extras["generation_settings"], &settings) == nil && settings.Types == "none"
+}
+
 // zeroed reports whether the log-probabilities behind the first token are all exactly 0: what llama.cpp gives for tokens
 // that were drafted.
 func zeroed(l *wire.TokenList) bool {
@@ -129,8 +142,8 @@ func zeroed(l *wire.TokenList) bool {
 
 func conditionsOf(a *answer, asked *asking, r *Recording) exchange.Conditions {
 	c := exchange.Conditions{Cache: exchange.CacheUnknown, Concurrency: r.Concurrency, Temperature: asked.number("temperature"), Seed: asked.whole("seed"), Drafting: r.Drafting, Variant: r.Variant}
-	if c.Drafting == nil && a.told.Transcript.Timings != nil && a.told.Transcript.Timings.DraftN != nil {
-		off := false // it told, and drafted nothing
+	if c.Drafting == nil && draftsNothing(a.told.Transcript) {
+		off := false
 		c.Drafting = &off
 	}
 	if a.usage != nil && a.usage.Cached != nil {

@@ -40,11 +40,10 @@ change drawn text on every engine measured; not all seeds may answer alike, unle
 leave them no choice. With draws, as many first tokens are drawn at temperature 1 with the whole vocabulary open,
 and held against the first list of the golden, or of the exchange itself where the case has no golden. Everything
 outside that list is one more outcome.
-Noise model: independent draws from the listed distribution. The bar is the (1 - false_positive) quantile of the
-total variation distance between that distribution and 20,000 simulated samples of the same size from it, plus
-tolerance_tv for the numerics of another engine. A sampler that is right fails with at most that probability: 1 in
-1000 as set, 1 in about 950 with the error of the simulation. 200 draws see a shift of about 0.12 between two
-tokens; less is below their resolution.
+Noise model: independent draws from the listed distribution. The bar is the (1 - false_positive) quantile of the total
+variation between that distribution and 20,000 simulated samples of the same size from it, plus tolerance_tv for the
+numerics of another engine. A sampler that is right so fails about once in 1000, as set. For 200 draws and two equally
+likely tokens the bar is 0.115 + 0.01; a shift of 0.17 is seen more than eight times in ten, one below 0.1 seldom.
 incomparable: no two answers of one seed share a path; no list of the first token; draws the engine refused.`,
 		Params: func() any {
 			return &samplingParams{Seeds: 5, SeedRuns: 4, Tolerance: 0.01, FalseFail: 0.001}

@@ -274,6 +274,9 @@ func (j *tieJudge) recordings() (more []*exchange.Golden) {
 // variants asks the reference for the place under other launch flags. Where its first choice is then another and the
 // subject's token is listed, or that is within the gap, the divergence is the reference's own noise, and documented.
 func (j *tieJudge) variants() bool {
+	if len(j.o.variants) == 0 {
+		return false
+	}
 	p := j.place()
 	ids, missing, ok := p.before()
 	for i, flags := range j.o.variants {
