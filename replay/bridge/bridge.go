@@ -83,6 +83,8 @@ func readerOf(d wire.Dialect) readFunc {
 		return readGemini
 	case wire.DialectOllama:
 		return readOllama
+	case wire.DialectResponses:
+		return readResponses
 	}
 	return nil
 }
