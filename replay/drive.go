@@ -168,7 +168,14 @@ func (s *sending) make(jobs chan<- ready) {
 
 // draft makes the request of a turn.
 func (p *Plan) draft(j *job, turn int) (*draft, error) {
-	return p.o.Changes.draftOf(j.turns[turn], j.target, p.nonceOf(j.talkName()), p.session(j.target, j.talkName()))
+	q, err := p.o.Changes.draftOf(j.turns[turn], j.target, p.nonceOf(j.talkName()), p.session(j.target, j.talkName()))
+	if err != nil {
+		return nil, err
+	}
+	if err := p.reseed(q, j, turn); err != nil {
+		return nil, fmt.Errorf("give request %s a seed: %w", j.turns[turn].ID, err)
+	}
+	return q, nil
 }
 
 // fail notes a request that could not be made. The first one counts.

@@ -47,6 +47,7 @@ type PlanOptions struct {
 	MaxLag      time.Duration // of an open loop: a lag p99 above it makes the run invalid; 0 = DefaultMaxLag
 
 	Repeats     int           // of the whole workload; 0 = 1
+	KeepSeed    bool          // repeats of a request that samples do not get seeds of their own; see reseed
 	Warmup      int           // requests before the measuring begins, to each target
 	Nonce       bool          // put a text of its own before the prompt of each conversation of each repeat
 	MaxRequests int           // to each target; 0 = all
@@ -266,6 +267,9 @@ func (p *Plan) hash() string {
 	if slices.ContainsFunc(o.TargetSessions, func(name string) bool { return name != "" }) {
 		fmt.Fprintf(h, "%q\n", o.TargetSessions)
 	}
+	if o.Repeats > 1 {
+		fmt.Fprintf(h, "seeds %t\n", !o.KeepSeed)
+	}
 	fmt.Fprintf(h, "%q %q %q\n", o.Changes.Model, o.Changes.Headers, o.Changes.Edits)
 	for _, b := range o.Changes.Bridges {
 		fmt.Fprintf(h, "bridge %q %q %t\n", b.Dialect, b.Keeps, o.Changes.Lossy)
@@ -313,7 +317,11 @@ func (p *Plan) nonceOf(what string) string {
 
 // token is 16 hex digits of its own for each name and run.
 func (p *Plan) token(what string) string {
-	sum := sha256.Sum256([]byte(p.o.Salt + "\x00" + what))
+	return tokenOf(p.o.Salt, what)
+}
+
+func tokenOf(salt, what string) string {
+	sum := sha256.Sum256([]byte(salt + "\x00" + what))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -34,6 +34,7 @@ func replayFlags() []cli.Flag {
 		&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`N` of arrivals and of the order of targets"},
 
 		&cli.IntFlag{Name: "repeats", Value: 1, Usage: "send the workload `N` times"},
+		&cli.BoolFlag{Name: "keep-seed", Usage: "repeats of requests that sample keep their seed; without it each repeat has a recorded one of its own"},
 		&cli.IntFlag{Name: "warmup", Usage: "`N` requests in the form of the first one before the measuring begins; they are in no figure"},
 		&cli.BoolFlag{Name: "nonce", Usage: "put a text of its own before each prompt, against caches of prefixes"},
 		&cli.IntFlag{Name: "max-requests", Usage: "send at most `N` requests to each target"},
@@ -202,6 +203,7 @@ func replayPlan(c *cli.Context, s *replaySettings) (err error) {
 	}
 	o.Rate, o.Arrivals, o.Seed = c.Float64("rate"), c.String("arrivals"), c.Uint64("seed")
 	o.Speed, o.MaxGap, o.MaxLag = c.Float64("speed"), c.Duration("max-gap"), c.Duration("max-lag")
+	o.KeepSeed = c.Bool("keep-seed")
 	o.Repeats, o.Warmup, o.Nonce = c.Int("repeats"), c.Int("warmup"), c.Bool("nonce")
 	o.MaxRequests, o.Duration, o.LiveHistory = c.Int("max-requests"), c.Duration("duration"), c.Bool("live-history")
 	if o.Retries = c.Int("retries"); o.Retries == 0 {
