@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,9 +48,24 @@ func (d *Driver) Progress() Progress {
 
 // Planned is what a run says of the plan before anything is sent.
 func (p *Plan) Planned() exchange.Replay {
-	r := exchange.Replay{Workload: p.Workload, Plan: p.Hash, Driver: string(p.o.Loop), Seed: p.o.Seed}
+	r := exchange.Replay{Workload: p.Workload, Plan: p.Hash, Driver: string(p.o.Loop), Seed: p.o.Seed, Settings: p.settings()}
 	r.Items.Planned, r.Items.Unsent = p.Items, p.Items
 	return r
+}
+
+// settings are how the plan is to be sent, without what does not go with its loop.
+func (p *Plan) settings() exchange.ReplaySettings {
+	o := &p.o
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	s := exchange.ReplaySettings{Targets: len(o.Targets), Concurrency: o.Concurrency, Repeats: o.Repeats, Warmup: o.Warmup, Nonce: o.Nonce,
+		KeepSeed: o.KeepSeed, LiveHistory: o.LiveHistory, MaxRequests: o.MaxRequests, DurationMS: ms(o.Duration), Retries: max(o.Retries, 0)}
+	switch o.Loop {
+	case LoopRate:
+		s.Rate, s.Arrivals = o.Rate, cmp.Or(o.Arrivals, ArrivalsConstant)
+	case LoopRecorded:
+		s.Speed, s.MaxGapMS = &o.Speed, ms(o.MaxGap)
+	}
+	return s
 }
 
 // Report is what became of the plan at a target. It is whole when Run has returned and the target's tally has been given
@@ -60,7 +76,7 @@ func (d *Driver) Report(target int) exchange.Replay {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.Items = t.itemCounts()
-	r.Waves = t.waveRates()
+	r.Waves, r.EventGaps = t.waveRates(), t.gaps.Tail()
 	d.mu.Lock()
 	stopped, missed, broken := d.stopped, d.missed[target], d.broken
 	d.mu.Unlock()

@@ -22,6 +22,7 @@ type Tally struct {
 	waves    map[string]*waveState
 	rates    []exchange.WaveRate
 	schedule measure.Schedule
+	gaps     measure.GapTail
 	counts   exchange.ItemCounts
 	tokens   float64
 	ended    int // requests that are not warm-ups nor answered by a later attempt
@@ -71,6 +72,7 @@ func (t *Tally) Add(x *exchange.Exchange, a *measure.Analysis) {
 	default:
 		member = measure.WaveMemberOf(x, a)
 	}
+	gaps := measure.EventGaps(x, a)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x.Item.Warmup {
@@ -86,6 +88,7 @@ func (t *Tally) Add(x *exchange.Exchange, a *measure.Analysis) {
 	}
 	t.turn(x, a.Outcome)
 	t.schedule.Add(x, a)
+	t.gaps.Add(gaps)
 	if x.Wave != "" {
 		t.member(x, member)
 	}

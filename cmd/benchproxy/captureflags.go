@@ -43,12 +43,30 @@ func proxyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "tls-cert", Usage: "PEM `FILE` to serve clients TLS with"},
 		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with its key"},
 		&cli.IntFlag{Name: "max-request", Value: proxy.DefaultMaxRequest >> 20, Usage: "largest request body, in `MIB`"},
-		&cli.IntFlag{Name: "max-body", Value: proxy.DefaultMaxBody >> 20, Usage: "what is kept of one body, in `MIB`; the rest is counted and hashed"},
-		&cli.IntFlag{Name: "budget", Value: proxy.DefaultBudget >> 20, Usage: "what is kept of all running exchanges together, in `MIB`"},
+		maxBodyFlag(), budgetFlag(),
 		&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "`DURATION` that running exchanges may take to end after the first Ctrl-C"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no line per exchange"},
 		jsonFlag(),
 	}, engineFlags()...)
+}
+
+// maxBodyFlag and budgetFlag bound what a command keeps of exchanges in memory.
+func maxBodyFlag() cli.Flag {
+	return &cli.IntFlag{Name: "max-body", Value: proxy.DefaultMaxBody >> 20, Usage: "what is kept of one body, in `MIB`; the rest is counted and hashed"}
+}
+
+func budgetFlag() cli.Flag {
+	return &cli.IntFlag{Name: "budget", Value: proxy.DefaultBudget >> 20, Usage: "what is kept of all running exchanges together, in `MIB`"}
+}
+
+// bounds reads them, in bytes.
+func bounds(c *cli.Context) (maxBody, budget int64, err error) {
+	for _, name := range []string{"max-body", "budget"} {
+		if n := c.Int(name); n < 1 || n > maxMIB {
+			return 0, 0, usagef("--%s %d is not from 1 to %d MiB", name, n, maxMIB)
+		}
+	}
+	return int64(c.Int("max-body")) << 20, int64(c.Int("budget")) << 20, nil
 }
 
 // engineFlags are the flags of every command that sends to engines: how to reach one, and what is known of it.
@@ -195,8 +213,10 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 	if err := checkBounds(c); err != nil {
 		return s, err
 	}
-	s.session = proxy.SessionOptions{Identity: identity(c.String("engine-label")), Dialect: dialect,
-		MaxBody: int64(c.Int("max-body")) << 20, Budget: int64(c.Int("budget")) << 20}
+	s.session = proxy.SessionOptions{Identity: identity(c.String("engine-label")), Dialect: dialect}
+	if s.session.MaxBody, s.session.Budget, err = bounds(c); err != nil {
+		return s, err
+	}
 	s.identify, s.device = !c.Bool("no-identify"), c.String("device")
 	if s.catalog, err = p.catalog(c); err != nil {
 		return s, err

@@ -57,6 +57,7 @@ func replayFlags() []cli.Flag {
 
 		&cli.StringFlag{Name: "durability", Value: "async", Usage: "`WHEN` a record counts as stored: async survives a killed process, sync a loss of power too"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress"},
+		maxBodyFlag(), budgetFlag(),
 		jsonFlag(),
 	}, append(bridgeFlags(), engineFlags()...)...)
 }
@@ -151,7 +152,8 @@ func (p *program) replayTargets(c *cli.Context, s *replaySettings) error {
 	}
 	s.upstream.ConnectTimeout, s.upstream.HeaderTimeout = c.Duration("connect-timeout"), c.Duration("header-timeout")
 	s.upstream.IdleTimeout = c.Duration("idle-timeout")
-	return nil
+	s.session.MaxBody, s.session.Budget, err = bounds(c)
+	return err
 }
 
 func headerName(name string) bool { return name != "" && !strings.ContainsAny(name, " \t\r\n:") }

@@ -90,6 +90,9 @@ func printReplay(w io.Writer, res *replayResult) {
 	if len(p.Waves) > 0 {
 		printWaves(w, p.Waves)
 	}
+	if p.EventGaps != nil {
+		fmt.Fprintf(w, "gaps      %s\n", tailText(p.EventGaps))
+	}
 	if res.Run.Instrument != nil {
 		fmt.Fprintln(w, instrumentText(res.Run.Instrument))
 	}

@@ -20,6 +20,7 @@ func printDetail(w io.Writer, d exchange.Detail) {
 		{"id", string(d.ID)}, {"run", fmt.Sprintf("%s, number %d", d.Run, d.Seq)}, {"started", d.Started.Local().Format("2006-01-02 15:04:05.000")},
 		{"key", d.Key}, {"sent key", d.SentKey}, {"digest", d.Digest}, {"model", d.Model}, {"engine", d.Engine}, {"answer", printable(d.Response.Line)},
 		{"end", string(d.End)}, {"cause", causeText(d.Cause)}, {"finish", text(d.FinishReason)}, {"record", recordText(d)},
+		{"repeats", originText(d.Origin)}, {"item", itemText(d.Item)},
 	}
 	for _, f := range facts {
 		if f[1] != "" {

@@ -72,9 +72,7 @@ func printRun(w io.Writer, run exchange.Run) {
 	if run.Pinned {
 		rows = append(rows, namedValue{"pinned", "yes"})
 	}
-	if run.Replay != nil {
-		rows = append(rows, namedValue{"incomplete", run.Replay.Incomplete})
-	}
+	rows = append(rows, replayRows(run.Replay)...)
 	if len(run.Deployments) == 0 {
 		rows = append(rows, namedValue{"engine", strings.TrimSpace(run.Identity.Engine + " " + run.Identity.Version + " (nothing was read of it)")})
 	}

@@ -21,14 +21,47 @@ type Replay struct {
 	Group    ID     `json:"group,omitempty"`  // shared by the runs of one sitting with several targets
 	Seed     uint64 `json:"seed"`             // of arrivals and order
 
+	Settings ReplaySettings `json:"settings"`
+
 	Items    ItemCounts `json:"items"`
 	Schedule *Schedule  `json:"schedule"` // of an open loop; null for a closed one
 	Waves    []WaveRate `json:"waves,omitempty"`
+	// EventGaps are the gaps between token events of all complete streams together, in ms; null when there are none.
+	EventGaps *Tail `json:"event_gaps_ms,omitempty"`
 
 	// Incomplete says why items did not end, "" when all did. The run is incomplete then.
 	Incomplete string `json:"incomplete,omitempty"`
 	// Invalid says why the run is no evidence of an open loop: it missed its schedule. "" when it kept it.
 	Invalid string `json:"invalid,omitempty"`
+}
+
+// ReplaySettings are how a plan was asked to be sent.
+type ReplaySettings struct {
+	Targets     int      `json:"targets"`     // of the sitting, which take turns
+	Concurrency int      `json:"concurrency"` // closed loop: requests at a time; waves: of a wave; open loop: the most at once
+	Rate        float64  `json:"rate,omitempty"`
+	Arrivals    string   `json:"arrivals,omitempty"`
+	Speed       *float64 `json:"speed,omitempty"` // of recorded instants: 1 as recorded, 0 all at once
+	MaxGapMS    float64  `json:"max_gap_ms,omitempty"`
+	Repeats     int      `json:"repeats"`
+	Warmup      int      `json:"warmup"` // requests before the measuring began
+	Nonce       bool     `json:"nonce"`  // each conversation of each repeat had a text of its own before its prompt
+	KeepSeed    bool     `json:"keep_seed,omitempty"`
+	LiveHistory bool     `json:"live_history,omitempty"`
+	MaxRequests int      `json:"max_requests,omitempty"`
+	DurationMS  float64  `json:"duration_ms,omitempty"`
+	Retries     int      `json:"retries"` // the most later attempts after a 503
+}
+
+// Tail is a set of many numbers by its middle and its upper end. A percentile with too few numbers for it is null.
+type Tail struct {
+	Exchanges int      `json:"exchanges"` // that gave numbers
+	N         int64    `json:"n"`
+	P50       *float64 `json:"p50"`
+	P90       *float64 `json:"p90"`
+	P99       *float64 `json:"p99"`
+	P999      *float64 `json:"p99_9"`
+	Max       *float64 `json:"max"`
 }
 
 // ItemCounts say what became of the items of a plan. A conversation is one item.
