@@ -224,3 +224,13 @@ func TestStreamDoneGate(t *testing.T) {
 		})
 	}
 }
+
+func BenchmarkToolCallShape(b *testing.B) {
+	x := calling(weather("call_1", "Paris"), weather("call_2", "Oslo")).exchange(withTools(""), true)
+	c := exchange.Case{ID: "c", Exchanges: []*exchange.Exchange{x}}
+	for b.Loop() {
+		if v, _, err := Judge(Prepare(&c), check("tool_call_shape")); err != nil || v.Status != exchange.VerdictOK {
+			b.Fatal(v, err)
+		}
+	}
+}

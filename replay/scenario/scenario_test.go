@@ -130,50 +130,63 @@ func TestConversationsStop(t *testing.T) {
 	}
 }
 
+// fields are what the options change of a body.
+type fields struct {
+	Model     string
+	Messages  []struct{ Content any }
+	MaxTokens int   `json:"max_tokens"`
+	Parallel  *bool `json:"parallel_tool_calls"`
+	Stream    bool
+	Options   map[string]any `json:"stream_options"`
+	Seed      *int
+}
+
+func read(t *testing.T, r Request) (f fields) {
+	t.Helper()
+	if err := json.Unmarshal(r.Body, &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 func TestOptions(t *testing.T) {
-	type fields struct {
-		Model     string
-		Messages  []struct{ Content any }
-		MaxTokens int   `json:"max_tokens"`
-		Parallel  *bool `json:"parallel_tool_calls"`
-		Stream    bool
-		Options   map[string]any `json:"stream_options"`
-		Seed      *int
+	f := read(t, request(t, "tool_round_trip", Options{Nonce: "n1", Tag: "tool_round_trip-c4-r2-i3", Model: "m", Stream: true}))
+	if text := f.Messages[0].Content.(string); !strings.HasPrefix(text, "[n1]\n[validation tool_round_trip-c4-r2-i3]\nWhat is") {
+		t.Errorf("the prompt is %s", text)
 	}
-	read := func(r Request) (f fields) {
-		if err := json.Unmarshal(r.Body, &f); err != nil {
-			t.Fatal(err)
-		}
-		return f
+	f.Messages = nil
+	seed, no := 42, false
+	want := fields{Model: "m", MaxTokens: 256, Stream: true, Options: map[string]any{"include_usage": true}, Seed: &seed}
+	if diff := cmp.Diff(want, f); diff != "" {
+		t.Errorf("validation (-want +got):\n%s", diff)
 	}
-	f := read(request(t, "tool_round_trip", Options{Nonce: "n1", Tag: "tool_round_trip-c4-r2-i3", Model: "m", Stream: true}))
-	if !strings.HasPrefix(f.Messages[0].Content.(string), "[n1]\n[validation tool_round_trip-c4-r2-i3]\nWhat is") || f.Model != "m" || !f.Stream ||
-		f.Options["include_usage"] != true || f.Seed == nil || *f.Seed != 42 || f.MaxTokens != 256 || f.Parallel != nil {
-		t.Errorf("%+v", f)
+	f = read(t, request(t, "agentic", Options{MaxTokens: 99, SerialTools: true}))
+	f.Messages = nil
+	if diff := cmp.Diff(fields{MaxTokens: 99, Parallel: &no}, f); diff != "" {
+		t.Errorf("matrix (-want +got):\n%s", diff)
 	}
-	if f = read(request(t, "agentic", Options{MaxTokens: 99})); f.MaxTokens != 99 || f.Stream || f.Seed != nil || f.Options != nil {
-		t.Errorf("%+v", f)
+	if f = read(t, request(t, "policy_invalid_named", Options{Stream: true})); f.Stream {
+		t.Error("a request that is to be refused is streamed")
 	}
+	f = read(t, request(t, "agentic", Options{StructuredResults: true}, goodAnswers("agentic")[:1]...))
+	if got, want := f.Messages[2].Content, any(map[string]any{"invoice_id": "INV-472", "unit_price": 13.75, "quantity": 5.0}); cmp.Diff(want, got) != "" {
+		t.Errorf("result %v", got)
+	}
+}
+
+func TestThinkingHasALimitOfItsOwn(t *testing.T) {
 	for id, o := range map[string]Options{"policy_required_thinking": {MaxTokens: 99}, "policy_required": {MaxTokens: 99, Thinking: true}} {
 		r := request(t, id, o)
-		if f = read(r); f.MaxTokens != 2048 || !r.Thinking {
+		if f := read(t, r); f.MaxTokens != 2048 || !r.Thinking {
 			t.Errorf("%s: %+v", id, f)
 		}
 		o.ThinkingMaxTokens = 77
-		if f = read(request(t, id, o)); f.MaxTokens != 77 {
+		if f := read(t, request(t, id, o)); f.MaxTokens != 77 {
 			t.Errorf("%s: %+v", id, f)
 		}
 	}
-	if f = read(request(t, "policy_invalid_named", Options{Stream: true})); f.Stream {
-		t.Error("a request that is to be refused is streamed")
-	}
-	f = read(request(t, "agentic", Options{SerialTools: true}))
-	if f.Parallel == nil || *f.Parallel {
-		t.Errorf("serial: %+v", f)
-	}
-	f = read(request(t, "agentic", Options{StructuredResults: true}, goodAnswers("agentic")[:1]...))
-	if got, want := f.Messages[2].Content, any(map[string]any{"invoice_id": "INV-472", "unit_price": 13.75, "quantity": 5.0}); cmp.Diff(want, got) != "" {
-		t.Errorf("result %v", got)
+	if r := request(t, "policy_required", Options{}); r.Thinking {
+		t.Error("it thinks unasked")
 	}
 }
 
