@@ -64,7 +64,9 @@ func (k *keeper) Close() {
 }
 
 // noteWriter makes a note of each line.
-type noteWriter struct{ note func(format string, args ...any) }
+type noteWriter struct {
+	note func(format string, args ...any)
+}
 
 func (w noteWriter) Write(line []byte) (int, error) {
 	w.note("%s", bytes.TrimSuffix(line, []byte{'\n'}))
