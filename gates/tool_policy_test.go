@@ -108,7 +108,7 @@ func TestPolicyVectors(t *testing.T) {
 			}
 		}
 		for i, in := range c.Input.Final {
-			v := (dialog{scenario: "policy_none_history", o: o}).verdict(t, calling(weather("call_1", "Paris")),
+			v := (dialog{scenario: "policy_none_history", o: o}).verdict(t, withCalls(weather("call_1", "Paris")),
 				reply{content: in.Content, finish: in.Finish, calls: in.Calls.calls()})
 			if v.Status != c.Expected.Final[i] {
 				t.Errorf("final %d: %s (%s), want %s", i, v.Status, v.Reason, c.Expected.Final[i])
@@ -135,10 +135,10 @@ func TestPolicyGateOfGoodAnswers(t *testing.T) {
 	refusal := func(message string) reply {
 		return reply{status: 400, body: text(map[string]any{"error": map[string]any{"type": "invalid_request_error", "message": message}})}
 	}
-	paris := calling(weather("call_1", "Paris"))
+	paris := withCalls(weather("call_1", "Paris"))
 	good := map[string][]reply{
 		"required": {paris}, "named": {paris}, "single_call": {paris}, "required_thinking": {paris}, "named_thinking": {paris},
-		"two_calls":        {calling(weather("a-1", "Oslo"), weather("a-2", "Paris"))},
+		"two_calls":        {withCalls(weather("a-1", "Oslo"), weather("a-2", "Paris"))},
 		"none_history":     {paris, {content: ` {"temperature_c":19,"city":"Paris"}`}},
 		"invalid_required": {refusal("tool_choice required needs at least one tool")},
 		"invalid_named":    {refusal("tool undeclared_weather_tool is unknown")},
@@ -165,7 +165,7 @@ func TestPolicyGateOfBrokenAnswers(t *testing.T) {
 	with := func(change func(*replyCall)) reply {
 		c := weather("call_1", "Paris")
 		change(&c)
-		return calling(c)
+		return withCalls(c)
 	}
 	args := func(v any) reply { return with(func(c *replyCall) { c.args = v }) }
 	paris := weather("call_1", "Paris")
@@ -178,12 +178,12 @@ func TestPolicyGateOfBrokenAnswers(t *testing.T) {
 		"finish stop":         {"named", reply{calls: []replyCall{paris}, finish: "stop"}, `finish reason is "stop"`},
 		"finish null":         {"required", reply{calls: []replyCall{paris}, finish: "null"}, "without a finish reason"},
 		"no call":             {"required", reply{content: "It is 19 degrees.", finish: "tool_calls"}, "1 calls are expected, the answer makes 0"},
-		"two calls":           {"single_call", calling(paris, weather("call_2", "Paris")), "the answer makes 2"},
-		"one of two":          {"two_calls", calling(paris), "the answer makes 1"},
-		"one city twice":      {"two_calls", calling(paris, weather("call_2", "Paris")), "about Paris, Paris, not Oslo, Paris"},
+		"two calls":           {"single_call", withCalls(paris, weather("call_2", "Paris")), "the answer makes 2"},
+		"one of two":          {"two_calls", withCalls(paris), "the answer makes 1"},
+		"one city twice":      {"two_calls", withCalls(paris, weather("call_2", "Paris")), "about Paris, Paris, not Oslo, Paris"},
 		"no id":               {"required", with(func(c *replyCall) { c.id = "" }), `the id ""`},
 		"odd id":              {"required", with(func(c *replyCall) { c.id = "call 1" }), `the id "call 1"`},
-		"same id":             {"two_calls", calling(paris, weather("call_1", "Oslo")), "is that of another call"},
+		"same id":             {"two_calls", withCalls(paris, weather("call_1", "Oslo")), "is that of another call"},
 		"type":                {"required", with(func(c *replyCall) { c.kind = "tool" }), `type is "tool"`},
 		"name":                {"required", with(func(c *replyCall) { c.name = "get_local_time" }), `calls "get_local_time"`},
 		"arguments an object": {"required", args(map[string]string{"city": "Paris", "units": "celsius"}), "not a string"},
@@ -194,7 +194,7 @@ func TestPolicyGateOfBrokenAnswers(t *testing.T) {
 		"key missing":         {"required", args(`{"city":"Paris"}`), "not exactly"},
 		"city a list":         {"required", args(`{"city":["Paris"],"units":"celsius"}`), "not exactly"},
 		"units":               {"required", args(`{"city":"Paris","units":"fahrenheit"}`), "not celsius"},
-		"wrong city":          {"required", calling(weather("call_1", "London")), "about London, not Paris"},
+		"wrong city":          {"required", withCalls(weather("call_1", "London")), "about London, not Paris"},
 		"refused":             {"required", reply{status: 400, body: `{"error":{"message":"no"}}`}, "the request was refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,19 +217,19 @@ func TestPolicyGateOfBrokenAnswersBehindTheCall(t *testing.T) {
 		"fence":       {reply{content: "```json\n{\"city\":\"Paris\",\"temperature_c\":19}\n```"}, "no JSON"},
 		"a float":     {reply{content: `{"city":"Paris","temperature_c":19.0}`}, "want"},
 		"a key more":  {reply{content: `{"city":"Paris","temperature_c":19,"ok":true}`}, "want"},
-		"a call":      {calling(weather("call_2", "Paris")), "where calls are forbidden"},
+		"a call":      {withCalls(weather("call_2", "Paris")), "where calls are forbidden"},
 		"cut":         {reply{content: `{"city":"Paris","temperature_c":19}`, finish: "length"}, `finish reason is "length"`},
 		"no usage":    {reply{content: `{"city":"Paris","temperature_c":19}`, usage: "null"}, "no usage"},
 		"refused":     {reply{status: 422, body: `{"error":{"message":"no"}}`}, "the request was refused"},
 		"wrong value": {reply{content: `{"city":"Paris","temperature_c":20}`}, "want"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := (dialog{scenario: "policy_none_history"}).verdict(t, calling(weather("call_1", "Paris")), b.answer)
+			v := (dialog{scenario: "policy_none_history"}).verdict(t, withCalls(weather("call_1", "Paris")), b.answer)
 			wantVerdict(t, v, exchange.VerdictFail, "turn 2: ")
 			wantVerdict(t, v, exchange.VerdictFail, b.why)
 		})
 	}
-	wantVerdict(t, (dialog{scenario: "policy_none_history"}).verdict(t, calling(weather("call_1", "Paris"))), exchange.VerdictPartial, "1/2 turns")
+	wantVerdict(t, (dialog{scenario: "policy_none_history"}).verdict(t, withCalls(weather("call_1", "Paris"))), exchange.VerdictPartial, "1/2 turns")
 }
 
 func TestPolicyGateOfRefusals(t *testing.T) {
@@ -240,7 +240,7 @@ func TestPolicyGateOfRefusals(t *testing.T) {
 		answer reply
 		why    string
 	}{
-		"accepted":      {calling(weather("call_1", "Paris")), "the status is 200"},
+		"accepted":      {withCalls(weather("call_1", "Paris")), "the status is 200"},
 		"other status":  {refusal(422, "invalid_request_error", "pattern"), "the status is 422"},
 		"other type":    {refusal(400, "BadRequestError", "pattern"), `type of the error is "BadRequestError"`},
 		"other message": {refusal(400, "invalid_request_error", "context too long"), `does not hold "pattern"`},
@@ -271,7 +271,7 @@ func TestPolicyGateOfOtherRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := dialog{scenario: "policy_" + c.policy, change: edited(t, c.old, c.new)}
-			wantVerdict(t, d.verdict(t, calling(weather("call_1", "Paris"))), exchange.VerdictIncomparable, c.why)
+			wantVerdict(t, d.verdict(t, withCalls(weather("call_1", "Paris"))), exchange.VerdictIncomparable, c.why)
 		})
 	}
 	second := dialog{scenario: "policy_none_history", change: func(turn int, body string) string {
@@ -280,7 +280,7 @@ func TestPolicyGateOfOtherRequests(t *testing.T) {
 		}
 		return body
 	}}
-	v := second.verdict(t, calling(weather("call_1", "Paris")), reply{content: `{"city":"Paris","temperature_c":19}`})
+	v := second.verdict(t, withCalls(weather("call_1", "Paris")), reply{content: `{"city":"Paris","temperature_c":19}`})
 	wantVerdict(t, v, exchange.VerdictIncomparable, "turn 2: ")
 }
 
@@ -290,7 +290,7 @@ func TestPolicyGateHoldsTheFragments(t *testing.T) {
 		extra: "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"call_1\",\"function\":{}}]}}]}\n\n"}
 	wantVerdict(t, d.verdict(t, twice), exchange.VerdictFail, `join to the id "call_1call_1"`)
 
-	c := d.converse(t, calling(weather("call_1", "Paris")))
+	c := d.converse(t, withCalls(weather("call_1", "Paris")))
 	x := c.Exchanges[0]
 	body := bytes.ReplaceAll(x.Response.Body.Bytes(), []byte("\n"), []byte("\r\n"))
 	x.Response.Body = exchange.NewBody(body)
@@ -312,7 +312,7 @@ func TestPolicyGateHoldsTheFragments(t *testing.T) {
 }
 
 func TestPolicyParams(t *testing.T) {
-	c := (dialog{scenario: "policy_required"}).converse(t, calling(weather("call_1", "Paris")))
+	c := (dialog{scenario: "policy_required"}).converse(t, withCalls(weather("call_1", "Paris")))
 	for _, params := range []string{`{}`, `{"policy":"other"}`, `{"policy":"required","cities":["Oslo"]}`} {
 		if _, _, err := Judge(Prepare(c), check("tool_policy", params)); err == nil {
 			t.Errorf("parameters %s are taken", params)

@@ -79,7 +79,7 @@ func joinCalls(docs [][]byte) ([]rawCall, error) {
 		var chunk struct {
 			Choices []rawChoice `json:"choices"`
 		}
-		if json.Unmarshal(doc, &chunk) != nil {
+		if !bytes.Contains(doc, []byte("tool_calls")) || json.Unmarshal(doc, &chunk) != nil {
 			continue
 		}
 		for _, c := range chunk.Choices {

@@ -32,7 +32,7 @@ func weather(id, city string) replyCall {
 	return replyCall{id, "function", "get_weather", fmt.Sprintf(`{"city": %q, "units": "celsius"}`, city)}
 }
 
-func calling(calls ...replyCall) reply { return reply{calls: calls} }
+func withCalls(calls ...replyCall) reply { return reply{calls: calls} }
 
 func (c replyCall) json(index int, args any) string {
 	return fmt.Sprintf(`{"index":%d,"id":%s,"type":%s,"function":{"name":%s,"arguments":%s}}`, index, text(c.id), text(c.kind), text(c.name), text(args))

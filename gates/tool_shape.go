@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/wire"
 )
@@ -38,7 +40,7 @@ func callShape(e *Evidence) (Finding, exchange.Needs) {
 		if f, there := t.missing(); !there {
 			return turnFinding(i, f), nil
 		}
-		s := shape{t: t, asked: AskedOf(t.Exchange)}
+		s := shape{t: t, asked: AskedOf(t.Exchange), read: map[string]*jsonschema.Schema{}}
 		s.tools, s.wish = declaredTools(s.asked), toolWish(s.asked)
 		for _, c := range t.Transcript.Choices {
 			c.ToolCalls = clientCalls(s.asked.Dialect, c.ToolCalls)
@@ -62,6 +64,19 @@ type shape struct {
 	asked *Asked
 	tools []declaredTool
 	wish  wish
+	read  map[string]*jsonschema.Schema // the declared schemas of tools that were called
+}
+
+// schema is the declared schema of a tool, made ready once.
+func (s *shape) schema(d declaredTool) (*jsonschema.Schema, error) {
+	if ready := s.read[d.Name]; ready != nil {
+		return ready, nil
+	}
+	ready, err := compileSchema(d.Schema)
+	if err == nil {
+		s.read[d.Name] = ready
+	}
+	return ready, err
 }
 
 func (s *shape) choice(c wire.Choice) Finding {
@@ -152,7 +167,7 @@ func (s *shape) arguments(c wire.ToolCall, d declaredTool) Finding {
 	if len(d.Schema) == 0 || string(d.Schema) == "null" {
 		return ok()
 	}
-	schema, err := compileSchema(d.Schema)
+	schema, err := s.schema(d)
 	if errors.Is(err, errNoSchema) {
 		return incomparable("the declaration of %s: %s", c.Name, oneLine(err.Error()))
 	}

@@ -22,7 +22,7 @@ func TestToolCallShape(t *testing.T) {
 	with := func(change func(*replyCall)) reply {
 		c := paris
 		change(&c)
-		return calling(c)
+		return withCalls(c)
 	}
 	for name, c := range map[string]struct {
 		request string
@@ -30,15 +30,15 @@ func TestToolCallShape(t *testing.T) {
 		status  exchange.VerdictStatus
 		why     string
 	}{
-		"one call":             {withTools(""), calling(paris), exchange.VerdictOK, ""},
-		"two calls":            {withTools(""), calling(paris, weather("call_2", "Oslo")), exchange.VerdictOK, ""},
-		"no schema":            {withTools(""), calling(replyCall{"c", "function", "now", `{"any":1}`}), exchange.VerdictOK, ""},
+		"one call":             {withTools(""), withCalls(paris), exchange.VerdictOK, ""},
+		"two calls":            {withTools(""), withCalls(paris, weather("call_2", "Oslo")), exchange.VerdictOK, ""},
+		"no schema":            {withTools(""), withCalls(replyCall{"c", "function", "now", `{"any":1}`}), exchange.VerdictOK, ""},
 		"text":                 {withTools(""), reply{content: "sunny"}, exchange.VerdictSkipped, "no tool was called"},
 		"undeclared":           {withTools(""), with(func(c *replyCall) { c.name = "weather" }), exchange.VerdictFail, `"weather" is not declared`},
 		"nameless":             {withTools(""), with(func(c *replyCall) { c.name = "" }), exchange.VerdictFail, "names no tool"},
-		"no tools":             {`{"messages":[]}`, calling(paris), exchange.VerdictFail, "is not declared"},
+		"no tools":             {`{"messages":[]}`, withCalls(paris), exchange.VerdictFail, "is not declared"},
 		"no id":                {withTools(""), with(func(c *replyCall) { c.id = "" }), exchange.VerdictFail, "no id"},
-		"same id":              {withTools(""), calling(paris, weather("call_1", "Oslo")), exchange.VerdictFail, "call 2: the id \"call_1\" is that of another call"},
+		"same id":              {withTools(""), withCalls(paris, weather("call_1", "Oslo")), exchange.VerdictFail, "call 2: the id \"call_1\" is that of another call"},
 		"other type":           {withTools(""), with(func(c *replyCall) { c.kind = "tool" }), exchange.VerdictFail, `type is "tool"`},
 		"object arguments":     {withTools(""), with(func(c *replyCall) { c.args = map[string]string{"city": "Paris"} }), exchange.VerdictFail, "not a string"},
 		"broken arguments":     {withTools(""), with(func(c *replyCall) { c.args = `{"city":"Par` }), exchange.VerdictFail, "no strict JSON"},
@@ -52,15 +52,15 @@ func TestToolCallShape(t *testing.T) {
 		"finish stop":          {withTools(""), reply{calls: []replyCall{paris}, finish: "stop"}, exchange.VerdictFail, `finish reason is "stop"`},
 		"finish length":        {withTools(""), reply{calls: []replyCall{paris}, finish: "length"}, exchange.VerdictFail, `finish reason is "length"`},
 		"named, stop":          {withTools(`,"tool_choice":{"type":"function","function":{"name":"get_weather"}}`), reply{calls: []replyCall{paris}, finish: "stop"}, exchange.VerdictOK, ""},
-		"named, another":       {withTools(`,"tool_choice":{"type":"function","function":{"name":"now"}}`), calling(paris), exchange.VerdictFail, "names now"},
+		"named, another":       {withTools(`,"tool_choice":{"type":"function","function":{"name":"now"}}`), withCalls(paris), exchange.VerdictFail, "names now"},
 		"required, none":       {withTools(`,"tool_choice":"required"`), reply{content: "sunny"}, exchange.VerdictFail, "wants a tool call"},
-		"none, one":            {withTools(`,"tool_choice":"none"`), calling(paris), exchange.VerdictFail, "forbids tool calls"},
-		"one at a time":        {withTools(`,"parallel_tool_calls":false`), calling(paris, weather("call_2", "Oslo")), exchange.VerdictFail, "one tool call at a time"},
+		"none, one":            {withTools(`,"tool_choice":"none"`), withCalls(paris), exchange.VerdictFail, "forbids tool calls"},
+		"one at a time":        {withTools(`,"parallel_tool_calls":false`), withCalls(paris, weather("call_2", "Oslo")), exchange.VerdictFail, "one tool call at a time"},
 		"no answer":            {withTools(""), reply{status: 500, body: `{"error":{"message":"x"}}`}, exchange.VerdictNotRun, "no whole answer"},
-		"schema of elsewhere":  {strings.Replace(withTools(""), `{"type":"string"}`, `{"$ref":"http://example.com/s.json"}`, 1), calling(paris), exchange.VerdictIncomparable, "example.com"},
-		"schema that is none":  {strings.Replace(withTools(""), `"type":"object"`, `"type":"thing"`, 1), calling(paris), exchange.VerdictIncomparable, "schema cannot be used"},
-		"schema with a file":   {strings.Replace(withTools(""), `{"type":"string"}`, `{"$ref":"file:///etc/passwd"}`, 1), calling(paris), exchange.VerdictIncomparable, "not part of the request"},
-		"requests unreadable":  {`[`, calling(paris), exchange.VerdictIncomparable, "cannot be read"},
+		"schema of elsewhere":  {strings.Replace(withTools(""), `{"type":"string"}`, `{"$ref":"http://example.com/s.json"}`, 1), withCalls(paris), exchange.VerdictIncomparable, "example.com"},
+		"schema that is none":  {strings.Replace(withTools(""), `"type":"object"`, `"type":"thing"`, 1), withCalls(paris), exchange.VerdictIncomparable, "schema cannot be used"},
+		"schema with a file":   {strings.Replace(withTools(""), `{"type":"string"}`, `{"$ref":"file:///etc/passwd"}`, 1), withCalls(paris), exchange.VerdictIncomparable, "not part of the request"},
+		"requests unreadable":  {`[`, withCalls(paris), exchange.VerdictIncomparable, "cannot be read"},
 		"of old":               {`{"messages":[],"functions":[{"name":"f"}]}`, reply{body: `{"choices":[{"index":0,"message":{"function_call":{"name":"f","arguments":"{}"}},"finish_reason":"function_call"}]}`}, exchange.VerdictOK, ""},
 		"the second of choice": {withTools(`,"n":2`), reply{body: `{"choices":[{"index":0,"message":{"content":"x"},"finish_reason":"stop"},{"index":1,"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"x","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`}, exchange.VerdictFail, `"x" is not declared`},
 	} {
@@ -226,7 +226,7 @@ func TestStreamDoneGate(t *testing.T) {
 }
 
 func BenchmarkToolCallShape(b *testing.B) {
-	x := calling(weather("call_1", "Paris"), weather("call_2", "Oslo")).exchange(withTools(""), true)
+	x := withCalls(weather("call_1", "Paris"), weather("call_2", "Oslo")).exchange(withTools(""), true)
 	c := exchange.Case{ID: "c", Exchanges: []*exchange.Exchange{x}}
 	for b.Loop() {
 		if v, _, err := Judge(Prepare(&c), check("tool_call_shape")); err != nil || v.Status != exchange.VerdictOK {

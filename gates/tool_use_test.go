@@ -33,8 +33,8 @@ func useVerdict(t *testing.T, params string, answers ...reply) exchange.Verdict 
 }
 
 func TestToolUse(t *testing.T) {
-	one := func(args any) []reply { return []reply{calling(use("f", args))} }
-	first, second := calling(use("f", `{"n":1}`)), calling(use("g", `{}`))
+	one := func(args any) []reply { return []reply{withCalls(use("f", args))} }
+	first, second := withCalls(use("f", `{"n":1}`)), withCalls(use("g", `{}`))
 	const good = `{"n":1,"x":1.0,"on":true,"list":[1,2],"in":{"a":null}}`
 	replaced := func(old, new string) []reply { return one(strings.Replace(good, old, new, 1)) }
 	for name, c := range map[string]struct {
@@ -58,9 +58,9 @@ func TestToolUse(t *testing.T) {
 		"key twice":           {useOne, replaced(`"n":1`, `"n":2,"n":1`), exchange.VerdictFail, "duplicate key", `["fail"]`},
 		"overflow":            {useOne, replaced(`"n":1`, `"n":1e999`), exchange.VerdictFail, "overflows", `["fail"]`},
 		"a list":              {useOne, one(`[1]`), exchange.VerdictFail, "no JSON object", `["fail"]`},
-		"two calls":           {useOne, []reply{calling(use("f", good), use("f", good))}, exchange.VerdictFail, "exactly one call", `["fail"]`},
+		"two calls":           {useOne, []reply{withCalls(use("f", good), use("f", good))}, exchange.VerdictFail, "exactly one call", `["fail"]`},
 		"no call":             {useOne, []reply{{content: good}}, exchange.VerdictFail, "exactly one call", `["fail"]`},
-		"other tool":          {useOne, []reply{calling(use("g", good))}, exchange.VerdictFail, `it calls "g", not f`, `["fail"]`},
+		"other tool":          {useOne, []reply{withCalls(use("g", good))}, exchange.VerdictFail, `it calls "g", not f`, `["fail"]`},
 		"any arguments":       {useAny, one(`{"x":1}`), exchange.VerdictOK, "", `["ok"]`},
 		"steps":               {useTwo, []reply{first, second, {content: " {\"total\":3}\n"}}, exchange.VerdictOK, "", `["ok","ok","ok"]`},
 		"second step wrong":   {useTwo, []reply{first, first, {content: `{"total":3}`}}, exchange.VerdictFail, "turn 2: ", `["ok","fail","not_run"]`},
@@ -159,7 +159,7 @@ func TestToolUseScenarios(t *testing.T) {
 		categories[p.Category] = true
 		var answers []reply
 		for _, c := range p.Calls {
-			answers = append(answers, calling(use(c.Name, string(c.Arguments))))
+			answers = append(answers, withCalls(use(c.Name, string(c.Arguments))))
 		}
 		switch {
 		case p.Text != nil:
@@ -175,7 +175,7 @@ func TestToolUseScenarios(t *testing.T) {
 		}
 		for i := range answers {
 			broken := slices.Clone(answers)
-			broken[i] = calling(use("get_local_time", `{"timezone":"UTC"}`))
+			broken[i] = withCalls(use("get_local_time", `{"timezone":"UTC"}`))
 			wantVerdict(t, d.verdict(t, broken...), exchange.VerdictFail, "turn ")
 		}
 	}
@@ -187,7 +187,7 @@ func TestToolUseScenarios(t *testing.T) {
 }
 
 func TestUseRates(t *testing.T) {
-	first := calling(use("f", `{"n":1}`))
+	first := withCalls(use("f", `{"n":1}`))
 	verdicts := []exchange.Verdict{
 		useVerdict(t, useTwo, first), useVerdict(t, useTwo, first, first),
 		useVerdict(t, useFetch, first, reply{content: "19"}),

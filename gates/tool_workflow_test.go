@@ -20,11 +20,11 @@ func total(id string) replyCall {
 func workflowAnswers(id string) []reply {
 	switch id {
 	case "tool_round_trip":
-		return []reply{calling(weather("call_1", "Paris")), {content: `{"city":"Paris","temperature_c":19}`}}
+		return []reply{withCalls(weather("call_1", "Paris")), {content: `{"city":"Paris","temperature_c":19}`}}
 	case "agentic":
-		return []reply{calling(invoice("a")), calling(total("b")), {content: `{"invoice_id":"INV-472","total":74.25}`}}
+		return []reply{withCalls(invoice("a")), withCalls(total("b")), {content: `{"invoice_id":"INV-472","total":74.25}`}}
 	}
-	return []reply{calling(invoice("a")), calling(total("b")), {content: `{"invoice_id":"INV-472","total":68.75}`}}
+	return []reply{withCalls(invoice("a")), withCalls(total("b")), {content: `{"invoice_id":"INV-472","total":68.75}`}}
 }
 
 var workflowIDs = []string{"tool_round_trip", "agentic", "agentic_validation"}
@@ -49,7 +49,7 @@ func TestWorkflowsOfNumbersOfEqualValue(t *testing.T) {
 	a[1].content = `{"city":"Oslo","city":"Paris","temperature_c":19.0}`
 	wantVerdict(t, (dialog{scenario: "tool_round_trip"}).verdict(t, a...), exchange.VerdictOK, "")
 	a = workflowAnswers("agentic")
-	a[1] = calling(replyCall{"b", "function", "calculate_total", `{"quantity":5.0,"unit_price":1375e-2}`})
+	a[1] = withCalls(replyCall{"b", "function", "calculate_total", `{"quantity":5.0,"unit_price":1375e-2}`})
 	wantVerdict(t, (dialog{scenario: "agentic"}).verdict(t, a...), exchange.VerdictOK, "")
 }
 
@@ -57,7 +57,7 @@ func TestWorkflowsOfNumbersOfEqualValue(t *testing.T) {
 func TestWorkflowsOfBrokenAnswers(t *testing.T) {
 	with := func(c replyCall, change func(*replyCall)) reply {
 		change(&c)
-		return calling(c)
+		return withCalls(c)
 	}
 	for name, b := range map[string]struct {
 		id     string
@@ -67,11 +67,11 @@ func TestWorkflowsOfBrokenAnswers(t *testing.T) {
 	}{
 		"no call":               {"agentic", 0, reply{content: "INV-472 says 13.75"}, `turn 1: the finish reason is "stop"`},
 		"no call, finish":       {"agentic", 0, reply{content: "x", finish: "tool_calls"}, "turn 1: one call is expected, the answer makes 0"},
-		"two calls":             {"agentic", 0, calling(invoice("a"), total("b")), "turn 1: one call is expected, the answer makes 2"},
+		"two calls":             {"agentic", 0, withCalls(invoice("a"), total("b")), "turn 1: one call is expected, the answer makes 2"},
 		"finish stop":           {"agentic", 0, reply{calls: []replyCall{invoice("a")}, finish: "stop"}, `turn 1: the finish reason is "stop"`},
-		"no id":                 {"agentic", 0, calling(invoice("")), "turn 1: the call has no id"},
+		"no id":                 {"agentic", 0, withCalls(invoice("")), "turn 1: the call has no id"},
 		"type":                  {"agentic", 0, with(invoice("a"), func(c *replyCall) { c.kind = "tool" }), `turn 1: the type of the call is "tool"`},
-		"wrong tool":            {"agentic", 0, calling(total("a")), `turn 1: it calls "calculate_total", not read_invoice`},
+		"wrong tool":            {"agentic", 0, withCalls(total("a")), `turn 1: it calls "calculate_total", not read_invoice`},
 		"wrong invoice":         {"agentic", 0, with(invoice("a"), func(c *replyCall) { c.args = `{"invoice_id":"INV-473"}` }), "turn 1: the arguments of read_invoice"},
 		"arguments no JSON":     {"agentic", 0, with(invoice("a"), func(c *replyCall) { c.args = `{"invoice_id":` }), "turn 1: the arguments of read_invoice are no JSON"},
 		"invented price":        {"agentic", 1, with(total("b"), func(c *replyCall) { c.args = `{"unit_price":12.5,"quantity":5}` }), "turn 2: the arguments of calculate_total"},
@@ -80,7 +80,7 @@ func TestWorkflowsOfBrokenAnswers(t *testing.T) {
 		"computed":              {"agentic", 2, reply{content: `{"invoice_id":"INV-472","total":68.75}`}, "the answer was computed"},
 		"other fixture":         {"agentic_validation", 2, reply{content: `{"invoice_id":"INV-472","total":74.25}`}, "fixture of the run matrix"},
 		"prose":                 {"agentic", 2, reply{content: `The total is {"invoice_id":"INV-472","total":74.25}`}, "turn 3: it is no JSON"},
-		"call at the end":       {"agentic", 2, calling(total("c")), "turn 3: it calls calculate_total where the answer is expected"},
+		"call at the end":       {"agentic", 2, withCalls(total("c")), "turn 3: it calls calculate_total where the answer is expected"},
 		"empty":                 {"agentic_validation", 2, reply{content: "  "}, "turn 3: the content channel is empty"},
 		"cut":                   {"agentic_validation", 2, reply{content: `{"invoice_id":"INV-472","total":68.75}`, finish: "length"}, "turn 3: the answer was cut"},
 		"fence":                 {"agentic_validation", 2, reply{content: "```json\n{\"invoice_id\":\"INV-472\",\"total\":68.75}\n```"}, "turn 3: it is no JSON"},
@@ -168,7 +168,7 @@ func TestWorkflowsOfOtherRequests(t *testing.T) {
 		})
 	}
 	for id, params := range map[string]string{"agentic": "", "tool_policy": `{"policy":"required"}`} {
-		x := calling(invoice("a")).exchange(`{"messages":[]}`, false)
+		x := withCalls(invoice("a")).exchange(`{"messages":[]}`, false)
 		x.Request.Target = "/v1/messages"
 		v := judged(t, exchange.Check{Gate: id, Params: []byte(params)}, x)
 		wantVerdict(t, v, exchange.VerdictIncomparable, "no request of chat completions (/v1/messages)")
