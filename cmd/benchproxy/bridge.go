@@ -159,8 +159,10 @@ func (s *bridgeSettings) endpoint(u upstream, p engines.Profile) bridge.Endpoint
 	for _, name := range p.Speaks {
 		if d := wire.Dialect(name); slices.Contains(bridge.Dialects(), d) {
 			e := bridge.EndpointOf(d, p)
-			for _, other := range p.Speaks {
-				e.Keeps = append(e.Keeps, wire.Dialect(other))
+			for _, other := range wire.Dialects() { // what cannot be translated is tried as it is: profiles do not know everything
+				if p.Understands(other) || !bridge.Reads(other) {
+					e.Keeps = append(e.Keeps, other)
+				}
 			}
 			return e
 		}

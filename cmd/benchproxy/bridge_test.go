@@ -23,7 +23,7 @@ func TestHowATargetIsSpokenTo(t *testing.T) {
 		kept                []wire.Dialect // of all, those that are not translated
 	}{
 		"nothing is known":            {"", "", "", "", all},
-		"the engine has one":          {"", "", "anthropic", wire.DialectAnthropic, []wire.Dialect{wire.DialectAnthropic}},
+		"the engine has one":          {"", "", "anthropic", wire.DialectAnthropic, []wire.Dialect{wire.DialectCompletions, wire.DialectAnthropic}}, // completions are tried
 		"the engine has several":      {"", "", "ollama", wire.DialectChat, []wire.Dialect{wire.DialectChat, wire.DialectCompletions, wire.DialectResponses, wire.DialectAnthropic, wire.DialectOllama}},
 		"the target says":             {"", "gemini", "ollama", wire.DialectGemini, []wire.Dialect{wire.DialectGemini}},
 		"of a dialect only it speaks": {"", "tensorsharp", "tensorsharp", "", all},

@@ -108,6 +108,9 @@ func Dialects() []wire.Dialect {
 	return []wire.Dialect{wire.DialectChat, wire.DialectAnthropic, wire.DialectGemini, wire.DialectOllama}
 }
 
+// Reads reports whether requests of a dialect can be translated at all.
+func Reads(d wire.Dialect) bool { return readerOf(d) != nil }
+
 // Translated is a request in the dialect of its target.
 type Translated struct {
 	Target  string // path and query

@@ -81,6 +81,8 @@ var turns = []struct {
 		`[{"role":"user","parts":[{"text":"a"}]}]`, "messages[0].content[1]!"},
 	{"an image behind the text", chat, ollama, `[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,/9j/AA=="}}]}]`,
 		`[{"role":"user","content":"a","images":["/9j/AA=="]}]`, "messages[0].content[1]="},
+	{"an image alone", ollama, anthropic, `[{"role":"user","content":"","images":["/9j/AA=="]}]`,
+		`[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"/9j/AA=="}}]}]`, ""},
 	{"an image of an unknown type", ollama, chat, `[{"role":"user","content":"a","images":["AAAA"]}]`,
 		`[{"role":"user","content":"a"}]`, "messages[0].images[0]!"},
 	{"sound", chat, ollama, `[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AA","format":"wav"}},{"type":"text","text":"a"}]}]`,
@@ -110,7 +112,7 @@ func TestMessages(t *testing.T) {
 			if tc.to != anthropic {
 				body = strings.Replace(body, `"max_tokens":9,`, ``, 1)
 			} else if tc.from != anthropic {
-				body = strings.TrimSuffix(body, "}") + map[wire.Dialect]string{chat: `,"max_tokens":9}`, google: `,"generationConfig":{"maxOutputTokens":9}}`}[tc.from]
+				body = strings.TrimSuffix(body, "}") + map[wire.Dialect]string{chat: `,"max_tokens":9}`, google: `,"generationConfig":{"maxOutputTokens":9}}`, ollama: `,"options":{"num_predict":9}}`}[tc.from]
 			}
 			got, err := Translate(tc.from, target, []byte(body), vllm(tc.to), "")
 			if err != nil {

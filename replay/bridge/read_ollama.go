@@ -76,7 +76,11 @@ func (r *reader) ollamaMessage(q *Request, v Value, answered map[string]bool) {
 	case "system":
 		q.add(Message{Role: RoleSystem, Parts: []Part{text}, Path: v.Path})
 	case "user":
-		q.add(Message{Role: RoleUser, Parts: append(r.ollamaImages(f), text), Path: v.Path})
+		parts := r.ollamaImages(f)
+		if text.Text != "" || len(parts) == 0 { // an image needs no text, and some dialects refuse an empty one
+			parts = append(parts, text)
+		}
+		q.add(Message{Role: RoleUser, Parts: parts, Path: v.Path})
 	case "assistant":
 		m := Message{Role: RoleAssistant, Path: v.Path}
 		if t := f.text("thinking"); t != "" {

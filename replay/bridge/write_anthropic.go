@@ -64,18 +64,18 @@ func (w *writer) anthropicMessages(messages []Message) []object {
 	var out []object
 	var open []object // results that what the user says next goes with
 	for _, m := range messages {
-		role, blocks := "user", []object{}
+		role := "user"
 		if m.Role == RoleAssistant {
 			role = "assistant"
 		}
-		if open != nil && m.Role == RoleUser {
-			blocks, out = open, out[:len(out)-1]
-			blocks = append(blocks, w.anthropicBlocks(m.Parts)...)
-		} else if text, whole := textOf(m.Parts); whole {
+		joins := open != nil && m.Role == RoleUser
+		if text, whole := textOf(m.Parts); whole && !joins {
 			out, open = append(out, anthropicTurn(role, encode(text))), nil
 			continue
-		} else {
-			blocks = w.anthropicBlocks(m.Parts)
+		}
+		blocks := w.anthropicBlocks(m.Parts)
+		if joins {
+			blocks, out = append(open, blocks...), out[:len(out)-1]
 		}
 		out, open = append(out, anthropicTurn(role, encode(blocks))), nil
 		if m.Role == RoleTool {
