@@ -267,6 +267,7 @@ func (s *sending) wave(members []ready) {
 // talk sends the turns of a job one after the other, as long as each is answered in full.
 func (s *sending) talk(r ready) {
 	var h history
+	var c continued
 	j, q := r.job, r.first
 	for turn := range j.turns {
 		if s.ctx.Err() != nil {
@@ -275,7 +276,10 @@ func (s *sending) talk(r ready) {
 		intended := s.instant(j, turn)
 		if turn > 0 {
 			var err error
-			if q, err = s.d.plan.draft(j, turn); err != nil {
+			if q, err = s.d.plan.draft(j, turn); err == nil {
+				err = c.rewrite(q)
+			}
+			if err != nil {
 				s.d.fail(err)
 				s.end(err)
 				return
@@ -295,6 +299,7 @@ func (s *sending) talk(r ready) {
 		if a.Outcome != exchange.OutcomeComplete {
 			return
 		}
+		c.answered(j.turns[turn], a.Transcript.ID)
 		if s.d.plan.o.LiveHistory {
 			h.answered(q, x, a.Transcript)
 		}

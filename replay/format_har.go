@@ -369,6 +369,8 @@ func (r *harReader) itemOf(h *harEntry, x *exchange.Exchange, body []byte) (*ent
 	o := h.Ours
 	if o == nil {
 		r.found.join(&it, body)
+		it.Response = responseOf(it.Target, x)
+		r.found.answered(&it)
 		return &entry{Item: it, Exchange: x}, nil
 	}
 	it.Turn = o.Turn

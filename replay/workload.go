@@ -39,6 +39,7 @@ type Item struct {
 	Headers      []exchange.Header // to send, in order: free of credentials, and of those that belong to one connection
 	Body         []byte            // nil for none, and for one that is made when Payload is called; not to be changed
 	Key          string            // request key, as exchange.Summary has it
+	Response     string            // id of the recorded answer, where later turns may name it; "" when it is not known
 	Origin       *exchange.Origin  // the recorded exchange it repeats; nil when there is none
 	PromptTokens *int64            // as the source states it; nil when it does not
 	OutputTokens *int64            // as the source states it; nil when it does not

@@ -52,9 +52,11 @@ func itemOf(x *exchange.Exchange, body []byte) Item {
 func at(wall, start time.Time) time.Duration { return wall.Sub(start).Truncate(time.Microsecond) }
 
 // talks finds the conversations in requests that come in the order in which they were sent: a request continues the one
-// whose whole list of messages it begins with, followed by an answer.
+// whose whole list of messages it begins with, followed by an answer, or the one whose answer it names.
 type talks struct {
-	open map[[sha256.Size]byte][]turn // list of messages -> turns that end with it and that nothing continues yet, oldest first
+	answers map[string]string            // id of an answer -> its conversation
+	turns   map[string]int               // of a conversation so far, where answers are named
+	open    map[[sha256.Size]byte][]turn // list of messages -> turns that end with it and that nothing continues yet, oldest first
 }
 
 // turn is a place in a conversation.
@@ -63,10 +65,25 @@ type turn struct {
 	n            int
 }
 
-func newTalks() *talks { return &talks{open: map[[sha256.Size]byte][]turn{}} }
+func newTalks() *talks {
+	return &talks{answers: map[string]string{}, turns: map[string]int{}, open: map[[sha256.Size]byte][]turn{}}
+}
+
+// answered notes the answer to an item that has joined.
+func (t *talks) answered(it *Item) {
+	if it.Response != "" {
+		t.answers[it.Response] = it.Conversation
+		t.turns[it.Conversation] = max(t.turns[it.Conversation], it.Turn+1)
+	}
+}
 
 // join puts the item in the conversation that its request continues, if it continues one.
 func (t *talks) join(it *Item, body []byte) {
+	if talk, ok := t.answers[previousIn(it.Target, body)]; ok { // several may continue one answer: all are later turns
+		it.Conversation, it.Turn = talk, t.turns[talk]
+		t.turns[talk]++
+		return
+	}
 	list := messagesOf(body)
 	if len(list) == 0 {
 		return

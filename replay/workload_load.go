@@ -70,6 +70,7 @@ func (f *File) Load(ctx context.Context) (*Workload, error) {
 		if held += int64(len(e.Item.Body)); held > maxHeld {
 			return fmt.Errorf("its bodies are larger than the %d MiB that are held in memory; import it into a store and replay the run", maxHeld>>20)
 		}
+		e.Item.Response = responseOf(e.Item.Target, e.Exchange)
 		w.Items = append(w.Items, e.Item)
 		return unique(ids, e.Item.ID, len(w.Items)+cut)
 	})

@@ -216,6 +216,8 @@ func (p *picked) item(rec *Record, found *talks, takes map[string]int) *Item {
 	it.Body = body
 	it.At = atOf(x, rec.Row.Started, p.start)
 	found.join(&it, body)
+	it.Response = responseOf(it.Target, x)
+	found.answered(&it)
 	it.Origin = &exchange.Origin{Exchange: x.ID, Key: rec.Row.Key, Occurrence: takes[rec.Row.Key]}
 	takes[rec.Row.Key]++
 	it.PromptTokens, it.OutputTokens = tokensOf(&rec.Row)
