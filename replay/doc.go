@@ -21,7 +21,20 @@
 // Invariants of plans and drivers:
 //
 //   - The plan is made and hashed before the first byte is sent; instants are absolute, from one start.
-//   - A request is sent once. Only a 503 that says when to come back is followed by another, an exchange of its own.
+//   - A request is sent once. Only a 503 that says when to come back, and a 400 that wants a field called otherwise or left
+//     out (drive_lessons.go), are followed by another, an exchange of its own.
 //   - What was changed of a request is in its record; the bytes outside of a change are those of the workload.
 //   - A driver that ends early cuts what runs, waits for it, and says why. No goroutine outlives Run.
+//
+// A stand-in (serve.go, one serve_*.go for each part) is the other way round: it answers requests from recorded exchanges with
+// the player of package sim.
+//
+// Invariants of stand-ins:
+//
+//   - Without Forward there is nothing by which a request could leave: the files dial nothing and know no client.
+//   - An answer is of the very request, confirmed beyond its hash, or of one that differs where a stated rule lets it. What
+//     is not recorded is a miss that says what is nearest, never an answer that is merely near.
+//   - What is sent is what was recorded: status, head, body bytes, the pieces in which they were read, trailers, kind of end.
+//     Credentials in heads stay masked. How far the instants were kept is counted for every write.
+//   - Each recorded answer is given once before one is given again. Bodies are read when they are asked for.
 package replay

@@ -12,8 +12,8 @@ import (
 // maxRetryWait bounds what an engine can ask us to wait.
 const maxRetryWait = 5 * time.Minute
 
-// retryAfter is how long the engine asks to be left alone before it is asked again: with a 503 that says so. Nothing else
-// is ever sent again.
+// retryAfter is how long the engine asks to be left alone before it is asked again: with a 503 that says so. Nothing
+// else is ever sent again as it was.
 func retryAfter(x *exchange.Exchange) (wait time.Duration, ok bool) {
 	if x.Response.Status != http.StatusServiceUnavailable || x.End != exchange.EndEOF {
 		return 0, false
