@@ -60,21 +60,9 @@ func TestMissIsExplained(t *testing.T) {
 						t.Errorf("%q is not in %q", want, text)
 					}
 				}
-				var miss struct {
-					Miss Miss `json:"replay_miss"`
-				}
-				if err := json.Unmarshal([]byte(got.body), &miss); err != nil {
-					t.Fatal(err)
-				}
-				n := miss.Miss.Nearest
-				if n == nil || len(n.Differs) != 1 || n.Differs[0].Path != "$.messages[1].content" ||
-					!strings.HasSuffix(*n.Differs[0].Recorded, `two"`) || !strings.HasSuffix(*n.Differs[0].Asked, `zwei"`) {
-					t.Errorf("nearest %s", got.body)
-				}
-				if x := src.xs[n.Exchange]; x.Request.Target != tc.target || string(x.Response.Body.Bytes()) != "b" {
-					t.Errorf("nearest is %s", n.Exchange)
-				}
-				if diff := cmp.Diff([]Miss{miss.Miss}, c.misses); diff != "" {
+				miss := missIn(t, got)
+				checkNearest(t, src, miss, tc.target)
+				if diff := cmp.Diff([]Miss{miss}, c.misses); diff != "" {
 					t.Errorf("told (-answered +told):\n%s", diff)
 				}
 				r := c.report()
@@ -83,6 +71,31 @@ func TestMissIsExplained(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// missIn is what the answer to a miss holds as data.
+func missIn(t *testing.T, got gotten) Miss {
+	t.Helper()
+	var doc struct {
+		Miss Miss `json:"replay_miss"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc.Miss
+}
+
+// checkNearest holds that the nearest is the second record of the path, which differs at the end of its last message.
+func checkNearest(t *testing.T, src *shelf, m Miss, target string) {
+	t.Helper()
+	n := m.Nearest
+	if n == nil || len(n.Differs) != 1 || n.Differs[0].Path != "$.messages[1].content" ||
+		!strings.HasSuffix(*n.Differs[0].Recorded, `two"`) || !strings.HasSuffix(*n.Differs[0].Asked, `zwei"`) {
+		t.Fatalf("nearest %+v", n)
+	}
+	if x := src.xs[n.Exchange]; x.Request.Target != target || string(x.Response.Body.Bytes()) != "b" {
+		t.Errorf("nearest is %s", n.Exchange)
 	}
 }
 

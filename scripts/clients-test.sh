@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the clients of the field, unmodified, through `benchproxy record` against `benchproxy sim`, and holds every record
 # to the truth of the scripted engine: the Go clients in test/clients, and with node those of npm in test/clients/npm.
+# Then the engine is ended, `benchproxy replay --serve` answers from the record, and each client must get the same again.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 tmp=$(mktemp -d)
@@ -28,21 +29,38 @@ fi
 (cd "$root" && CGO_ENABLED=1 go build -race -o "$tmp/benchproxy-race" ./cmd/benchproxy && CGO_ENABLED=0 go build -o "$tmp/benchproxy" ./cmd/benchproxy)
 (cd "$root/test/clients" && go test -c -o "$tmp/clients.test" .)
 
-: >"$tmp/sim.json" # there before the loop looks for it
-"$tmp/benchproxy-race" sim --listen 127.0.0.1:0 --json --set "ttft=50ms; prefill=2000; decode=200; jitter=0.3" >"$tmp/sim.json" 2>"$tmp/sim.log" &
-pids=$!
-url=""
-for _ in $(seq 100); do
-	url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$tmp/sim.json")
-	[ -n "$url" ] && break
-	sleep 0.1
-done
-[ -n "$url" ] || { echo "clients-test: the scripted engine did not start" >&2; cat "$tmp/sim.log" >&2; exit 1; }
+# served NAME ARGS starts benchproxy in the background, waits until it says where it serves, and leaves that in url.
+served() {
+	name=$1
+	shift
+	: >"$tmp/$name.json" # there before the loop looks for it
+	"$tmp/benchproxy-race" "$@" --listen 127.0.0.1:0 --json >"$tmp/$name.json" 2>"$tmp/$name.log" &
+	pid=$!
+	pids="$pids $pid"
+	url=""
+	for _ in $(seq 100); do
+		url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$tmp/$name.json")
+		[ -n "$url" ] && break
+		sleep 0.1
+	done
+	[ -n "$url" ] || { echo "clients-test: $name did not start" >&2; cat "$tmp/$name.log" >&2; exit 1; }
+}
+served sim sim --set "ttft=50ms; prefill=2000; decode=200; jitter=0.3"
+engine=$pid
 
 # The proxy asks the engine nothing of its own: the engine's account is that of the clients' requests.
-mkdir "$tmp/work"
+mkdir "$tmp/work" "$tmp/answers"
 cd "$tmp/work"
-TEST_BENCHPROXY=$tmp/benchproxy TEST_STORE=$tmp/store TEST_ENGINE=$url TEST_NPM=$npm \
+export TEST_BENCHPROXY="$tmp/benchproxy" TEST_STORE="$tmp/store" TEST_NPM="$npm" TEST_ANSWERS="$tmp/answers"
+TEST_ENGINE=$url \
 	"$tmp/benchproxy-race" record --upstream "$url" --listen 127.0.0.1:0 --admin 127.0.0.1:0 --store "$tmp/store" --run clients --no-identify \
 	-- "$tmp/clients.test" -test.v -test.timeout 10m
 "$tmp/benchproxy" store check --store "$tmp/store"
+
+# The same clients, with no engine. A request that is not in the record would end the stand-in with exit code 4.
+kill "$engine"
+served stand-in replay --serve clients --store "$tmp/store" --speed 4
+TEST_ENGINE=$url TEST_SERVED=1 "$tmp/clients.test" -test.v -test.timeout 5m -test.run '^(TestChat|TestMessages|TestGemini|TestOllama|TestResponses|TestNPM)$'
+kill "$pid"
+wait "$pid" || { echo "clients-test: the stand-in ended with $?" >&2; cat "$tmp/stand-in.log" "$tmp/stand-in.json" >&2; exit 1; }
+tail -n 1 "$tmp/stand-in.json"

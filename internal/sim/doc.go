@@ -6,7 +6,8 @@
 //
 //   - It answers like an engine, in every dialect of the table below, with text, times and token counts that follow
 //     from the request and Options.
-//   - It plays a given answer: a capture with its original chunk sizes and times, a body, a list of frames.
+//   - It plays a given answer: a capture with its original chunk sizes and times, a body, a list of frames. A Bare
+//     server does nothing else, and lets a Script relay what another server answers.
 //   - It misbehaves on request: errors inside a stream, truncation, resets, stalls, odd heads, lies about keep-alive.
 //
 // Beside it stands Toy, an engine with a language model of a few words whose log-probabilities are scripted, for tests of

@@ -32,7 +32,10 @@ func params(prompt string, tokens int64) openai.ChatCompletionNewParams {
 
 // stream runs a streamed chat and gives what the client put together.
 func stream(ctx context.Context, p openai.ChatCompletionNewParams) (openai.ChatCompletionAccumulator, error) {
-	c := client()
+	return streamOf(ctx, client(), p)
+}
+
+func streamOf(ctx context.Context, c openai.Client, p openai.ChatCompletionNewParams) (openai.ChatCompletionAccumulator, error) {
 	var acc openai.ChatCompletionAccumulator
 	s := c.Chat.Completions.NewStreaming(ctx, p)
 	for s.Next() {
