@@ -19,8 +19,8 @@ type followed struct {
 	stuck    string // why they could not be compared; "" when they were
 }
 
-// follow compares an answer with one recording. Of the forms that the answer may have had, the one that follows further
-// counts.
+// follow compares an answer with one recording. Of the forms that the answer may have had, which the reply cannot tell,
+// the one counts that leaves the recording at a near-tie of its own lists, else the one that follows further.
 func follow(g *exchange.Golden, a *answer) followed {
 	f := followed{golden: g, script: scriptOfGolden(g)}
 	if a.channels.equal(channelsOfGolden(g)) && endedItself(g.Finish) == endedItself(a.finish) {
@@ -48,11 +48,28 @@ func follow(g *exchange.Golden, a *answer) followed {
 		default:
 			next.stuck = "one side tells ids without texts, and the other texts without ids"
 		}
-		if i == 0 || next.further(&f) {
+		if i == 0 || next.likelier(&f) {
 			f = next
 		}
 	}
 	return f
+}
+
+// likelier reports whether f is the better reading of one answer than o.
+func (f *followed) likelier(o *followed) bool {
+	if f.stuck == "" && o.stuck == "" && !f.none && !o.none && f.listed() != o.listed() {
+		return f.listed()
+	}
+	return f.further(o)
+}
+
+// listed reports whether the recording's own list calls the divergence a near-tie.
+func (f *followed) listed() bool {
+	if f.index >= len(f.golden.Tokens) {
+		return false
+	}
+	t := &f.golden.Tokens[f.index]
+	return nearTie(t.Top, t.Logprob, f.divergence.golden, f.candidate).near
 }
 
 // textual reports whether a script has its text: all of its tokens, or no tokens but text.
