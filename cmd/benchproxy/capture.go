@@ -252,7 +252,7 @@ func (c *capture) serve() {
 		c.weigher.start(c.ident != nil)
 	}
 	if c.store != nil {
-		c.keeper = startKeeper(c.store, c.s.keep, recorder.DefaultKeepEvery, c.board.Note)
+		c.keeper = startKeeper(c.store, c.s.keep, c.board.Note)
 	}
 	for i, srv := range c.servers {
 		c.wg.Go(func() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -41,20 +40,21 @@ type keeper struct {
 }
 
 // startKeeper begins to hold the store to its limits; without limits it does nothing.
-func startKeeper(store *recorder.Store, keep recorder.Retention, every time.Duration, note func(format string, args ...any)) *keeper {
+func startKeeper(store *recorder.Store, keep recorder.Retention, note func(format string, args ...any)) *keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &keeper{cancel: cancel}
-	if keep.MaxAge == 0 && keep.MaxBytes == 0 {
-		return k
+	if keep.MaxAge > 0 || keep.MaxBytes > 0 {
+		k.start(ctx, recorder.NewKeeper(store, recorder.KeeperOptions{
+			Keep:    keep,
+			Removed: func(r recorder.PruneReport) { printRemoved(noteWriter{note}, r, "removed") },
+			Failed:  func(err error) { note("the store could not be held to its limits: %v", err) },
+		}))
 	}
-	run := recorder.NewKeeper(store, recorder.KeeperOptions{Keep: keep, Every: every,
-		Removed: func(r recorder.PruneReport) {
-			printRemoved(noteWriter{note}, r, "removed")
-		},
-		Failed: func(err error) { note("the store could not be held to its limits: %v", err) },
-	})
-	k.ended.Go(func() { run.Run(ctx) })
 	return k
+}
+
+func (k *keeper) start(ctx context.Context, run *recorder.Keeper) {
+	k.ended.Go(func() { run.Run(ctx) })
 }
 
 // Close ends it; what it removes at that moment it removes whole. It may be called again.
