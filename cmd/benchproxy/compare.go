@@ -26,7 +26,7 @@ func (p *program) compareCommand() *cli.Command {
 			"   benchproxy compare before after\n" +
 			"   benchproxy compare before after --fail-if \"decode_tps<0.95\" --fail-if \"ttft_ms=worse\" --fail-if \"failed>0\"",
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "fail-if", Usage: "end with 3 when `BOUND` holds (repeatable): METRIC<RATIO, also <=, >, >= and percentages, or METRIC=worse; beside the metrics there are identical, prefix_agreement, difflib_ratio, failed, unpaired"},
+			&cli.StringSliceFlag{Name: "fail-if", Usage: "end with 3 when `BOUND` holds (repeatable): METRIC<RATIO, also <=, >, >= and percentages, or METRIC=worse; beside the metrics there are identical, prefix_agreement, difflib_ratio, failed, newly_failed, unpaired; newly_failed>0 always counts beside a bound, unless one on failures is given"},
 			&cli.StringSliceFlag{Name: "accept", Usage: "compare across `WHY` (repeatable), a reason of the report: " + acceptableText()},
 			&cli.StringFlag{Name: "slo", Usage: "`OBJECTIVES` that requests must meet to count for goodput: ttft=200ms,tpot=20ms"},
 			&cli.Float64Flag{Name: "margin", Value: compare.DefaultMargin, Usage: "relative difference below `SHARE` is none"},

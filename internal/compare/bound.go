@@ -16,10 +16,11 @@ const (
 	boundPrefix    = "prefix_agreement" // mean
 	boundDifflib   = "difflib_ratio"    // mean
 	boundFailed    = "failed"           // failures of the candidate
+	boundNewFailed = "newly_failed"     // pairs that the reference answered every time and the candidate did not
 	boundUnpaired  = "unpaired"         // requests that one side lacks
 )
 
-var otherBounds = []string{boundIdentical, boundPrefix, boundDifflib, boundFailed, boundUnpaired}
+var otherBounds = []string{boundIdentical, boundPrefix, boundDifflib, boundFailed, boundNewFailed, boundUnpaired}
 
 // Bound is what a result must not be: METRIC<NUMBER on the ratio candidate / reference, or METRIC=worse on the verdict.
 type Bound struct {
@@ -34,7 +35,7 @@ var boundForm = regexp.MustCompile(`^\s*([a-z][a-z0-9_]*)\s*(?:(<=|>=|<|>)\s*([0
 
 // ParseBound reads a bound: a name, one of < <= > >= and a number or percentage, or a metric, = and a verdict. Names are
 // those of the metrics, whose ratio candidate / reference is meant, and identical, prefix_agreement and difflib_ratio
-// (means over the pairs), failed and unpaired (counts). The error wraps exchange.ErrUsage.
+// (means over the pairs), failed, newly_failed and unpaired (counts). The error wraps exchange.ErrUsage.
 func ParseBound(text string) (Bound, error) {
 	m := boundForm.FindStringSubmatch(text)
 	if m == nil {
@@ -64,9 +65,20 @@ func ParseBound(text string) (Bound, error) {
 	return b, nil
 }
 
+// implied is the bound that stands beside those of the user: requests that fail leave the figures, so that an engine
+// could meet every bound by failing where it is slow. A bound on failures of the user's own takes its place.
+func implied(bounds []Bound) (b Bound, ok bool) {
+	ofFailures := func(b Bound) bool { return b.name == boundFailed || b.name == boundNewFailed }
+	if len(bounds) == 0 || slices.ContainsFunc(bounds, ofFailures) {
+		return Bound{}, false
+	}
+	return Bound{Text: boundNewFailed + ">0", name: boundNewFailed, op: ">"}, true
+}
+
 // BoundResult is what became of a bound.
 type BoundResult struct {
 	Bound    string            `json:"bound"`
+	Implied  bool              `json:"implied,omitempty"` // nobody stated it
 	Violated bool              `json:"violated"`
 	Value    *float64          `json:"value"`             // null when there is none, and then the bound says nothing
 	Verdict  Verdict           `json:"verdict,omitempty"` // of a metric
@@ -121,6 +133,8 @@ func (r *Report) quantity(name string) *float64 {
 		return r.Answers.Difflib.Mean
 	case boundFailed:
 		return count(r.Candidate.Failed)
+	case boundNewFailed:
+		return count(r.Pairing.NewlyFailed)
 	}
 	return count(r.Pairing.Unpaired[0] + r.Pairing.Unpaired[1])
 }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,50 @@ func TestABoundWithoutANumberSaysWhy(t *testing.T) {
 	}
 	if got := bound.judge(mustCompare(t, a, replayOf(side("b", 3, 100, 50), "z"), Options{})); got.Value != nil || got.Reasons[0] != ReasonNoPairs {
 		t.Errorf("nothing in common: %+v", got)
+	}
+}
+
+// An engine that fails where it is slow leaves only fast answers to be compared.
+func TestNewFailuresCountBesideEveryBound(t *testing.T) {
+	speed, err := ParseBound("decode_tps<0.95")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := ParseBound("failed>8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := func(s *Side) *Side {
+		for i := range s.Entries {
+			if i%3 == 0 {
+				s.Entries[i].Row.Outcome = exchange.OutcomeUpstreamError
+			}
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		reference *Side
+		bounds    []Bound
+		violated  []string
+	}{
+		"only the candidate fails": {side("a", 24, 100, 50), []Bound{speed}, []string{"newly_failed>0"}},
+		"both fail":                {failing(side("a", 24, 100, 50)), []Bound{speed}, nil},
+		"the user allows it":       {side("a", 24, 100, 50), []Bound{speed, own}, nil},
+		"no bound, no judgment":    {side("a", 24, 100, 50), nil, nil},
+	} {
+		r := mustCompare(t, c.reference, failing(replayOf(side("b", 24, 80, 60), "a")), Options{Bounds: c.bounds})
+		var violated []string
+		for _, b := range r.Bounds {
+			if b.Violated {
+				violated = append(violated, b.Bound)
+			}
+			if b.Implied && (b.Value == nil || b.Bound != "newly_failed>0") {
+				t.Errorf("%s: implied: %+v", name, b)
+			}
+		}
+		if !slices.Equal(violated, c.violated) {
+			t.Errorf("%s: violated %v, want %v", name, violated, c.violated)
+		}
 	}
 }
 

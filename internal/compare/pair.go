@@ -32,6 +32,12 @@ func firstComplete(takes []*Entry) *Entry {
 	return takes[0]
 }
 
+// newlyFailed reports whether the reference was answered in full every time and the candidate was not.
+func (p *pair) newlyFailed() bool {
+	failed := func(e *Entry) bool { return !e.complete() }
+	return !slices.ContainsFunc(p.reference, failed) && slices.ContainsFunc(p.candidate, failed)
+}
+
 // pairing is what belongs together in two runs.
 type pairing struct {
 	by       string
@@ -41,6 +47,16 @@ type pairing struct {
 	stopped  [2][]Partial
 	// failedWaves are the waves of each side with a member that did not end complete, or that was never sent.
 	failedWaves [2]map[string]bool
+}
+
+// newlyFailed counts the pairs that only the candidate failed.
+func (p *pairing) newlyFailed() (n int) {
+	for i := range p.pairs {
+		if p.pairs[i].newlyFailed() {
+			n++
+		}
+	}
+	return n
 }
 
 // Partial is a conversation that stopped before its last turn.

@@ -61,10 +61,12 @@ type RunView struct {
 
 // PairingView is what belongs together.
 type PairingView struct {
-	By       string           `json:"by"` // origin or key
-	Pairs    int              `json:"pairs"`
-	Unpaired [2]int           `json:"unpaired"`     // of the reference, of the candidate
-	IDs      [2][]exchange.ID `json:"unpaired_ids"` // the first 200
+	By    string `json:"by"` // origin or key
+	Pairs int    `json:"pairs"`
+	// NewlyFailed are the pairs that the reference answered in full every time and the candidate did not.
+	NewlyFailed int              `json:"newly_failed"`
+	Unpaired    [2]int           `json:"unpaired"`     // of the reference, of the candidate
+	IDs         [2][]exchange.ID `json:"unpaired_ids"` // the first 200
 }
 
 // RequestField is a field in which requests that belong together differ.
@@ -129,6 +131,11 @@ func Compare(ctx context.Context, reference, candidate *Side, o Options, texts T
 	for _, b := range o.Bounds {
 		r.Bounds = append(r.Bounds, b.judge(r))
 	}
+	if b, ok := implied(o.Bounds); ok {
+		result := b.judge(r)
+		result.Implied = true
+		r.Bounds = append(r.Bounds, result)
+	}
 	return r, nil
 }
 
@@ -153,7 +160,7 @@ func (c *comparison) report(answers *Agreement) *Report {
 	p := c.pairing
 	r := &Report{
 		Schema: Schema, Rules: measure.Version, Reference: c.view(0), Candidate: c.view(1),
-		Pairing: PairingView{By: p.by, Pairs: len(p.pairs), Unpaired: [2]int{len(p.unpaired[0]), len(p.unpaired[1])},
+		Pairing: PairingView{By: p.by, Pairs: len(p.pairs), NewlyFailed: p.newlyFailed(), Unpaired: [2]int{len(p.unpaired[0]), len(p.unpaired[1])},
 			IDs: [2][]exchange.ID{ids(p.unpaired[0]), ids(p.unpaired[1])}},
 		Margin: c.options.Margin, Accepted: c.options.Accept, Objectives: c.options.Objectives, Refused: c.refused,
 		Checks: c.checks, Deployments: c.deployments, Fields: c.fields, Answers: answers,
