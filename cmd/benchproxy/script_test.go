@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "start": start, "end": end, "kill9": kill9, "post": post, "get": get, "wait_rows": waitRows, "wait_text": waitText,
-			"wait_err": waitErr, "no_helpers": noHelpers, "selftest_report": selftestReport,
+			"wait_err": waitErr, "no_helpers": noHelpers, "take": take, "selftest_report": selftestReport,
 		},
 	})
 }
@@ -77,6 +77,20 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit code %d, want %s", got, args[0])
 	}
+}
+
+// take NAME REGEXP FILE keeps the first group that the expression finds in a file as a variable.
+func take(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: take NAME REGEXP FILE")
+	}
+	re, err := regexp.Compile(args[1])
+	ts.Check(err)
+	m := re.FindStringSubmatch(ts.ReadFile(args[2]))
+	if len(m) < 2 {
+		ts.Fatalf("%s has no %s", args[2], args[1])
+	}
+	ts.Setenv(args[0], m[1])
 }
 
 type serversKey struct{}
