@@ -198,19 +198,26 @@ func (v *serving) open(c *cli.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	o := v.s.what
-	v.misses.out = v.env.Stderr
-	o.OnMiss = v.misses.add
-	if v.s.onMiss != missError {
-		if o.Forward, err = v.openFront(); err != nil {
-			return err
-		}
+	o, err := v.options()
+	if err != nil {
+		return err
 	}
 	if v.standIn, err = replay.NewStandIn(c.Context, v.source, run, v.s.filter, o); err != nil {
 		return err
 	}
 	v.server, err = startScripted(v.s.listen, v.s.exactly, v.standIn.Config())
 	return err
+}
+
+// options are those of the stand-in, with a way out only where misses are to take it.
+func (v *serving) options() (o replay.ServeOptions, err error) {
+	o = v.s.what
+	v.misses.out = v.env.Stderr
+	o.OnMiss = v.misses.add
+	if v.s.onMiss != missError {
+		o.Forward, err = v.openFront()
+	}
+	return o, err
 }
 
 // find opens what is served: the run of that name, or else the file.
