@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -26,11 +27,13 @@ func (t Turn) rawFinish() string {
 }
 
 // refused is missing, but for what the engine itself did to a request that the case holds to be in order: refuse it, put
-// an error in the place of the answer, or end the answer properly without saying why it stopped. Those are failures.
+// an error in the place of the answer, or end the answer properly without saying why it stopped. Those are failures. A
+// refusal for the credential or the rate of requests is about something else.
 func (t Turn) refused() (Finding, bool) {
 	s := t.Response.Status
+	elsewhere := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests}
 	switch {
-	case s >= 400 && s < 500:
+	case s >= 400 && s < 500 && !slices.Contains(elsewhere, s):
 		return fail("the request was refused: %s", t.outcome()), false
 	case t.Outcome == exchange.OutcomeStreamError:
 		return fail("the answer is an error: %s", t.outcome()), false

@@ -67,9 +67,10 @@ func policyGate() Gate {
 		ID: "tool_policy", Version: 1, Family: "tool",
 		Summary: "the engine keeps to tool_choice and parallel_tool_calls, and refuses requests that cannot be kept",
 		Explain: `The cases of TensorSharp's tool policy script, in chat completions. The parameter "policy" is one of:
-required, named, single_call (one call of get_weather for Paris), two_calls (Paris and Oslo), none_history (a call, then an
-answer from its result with tool_choice none), required_thinking, named_thinking, and invalid_required (no tools declared),
-invalid_named (the tool undeclared_weather_tool), invalid_schema (a pattern in a declared schema), which are to be refused.
+required, named, single_call (one call of get_weather for Paris), two_calls (Paris and Oslo, with parallel_tool_calls true),
+none_history (a call, then an answer from its result with tool_choice none), required_thinking, named_thinking, and
+invalid_required (no tools declared), invalid_named (the tool undeclared_weather_tool), invalid_schema (a pattern in a declared
+schema), which are to be refused.
 A calling turn: usage is reported; the finish reason is tool_calls; as many calls as cities; the calls equal the fragments on
 the wire, joined by index; each id is made of letters, digits, _ and -, and no other call has it; type function; name
 get_weather; arguments are a string of strict JSON (no key twice, no NaN) with exactly a text city and units celsius; cities in

@@ -230,6 +230,10 @@ func TestPolicyGateOfBrokenAnswersBehindTheCall(t *testing.T) {
 		})
 	}
 	wantVerdict(t, (dialog{scenario: "policy_none_history"}).verdict(t, withCalls(weather("call_1", "Paris"))), exchange.VerdictPartial, "1/2 turns")
+	for _, status := range []int{401, 403, 408, 429, 500} {
+		v := (dialog{scenario: "policy_required"}).verdict(t, reply{status: status, body: `{"error":{"message":"no"}}`})
+		wantVerdict(t, v, exchange.VerdictNotRun, "turn 1: ")
+	}
 }
 
 func TestPolicyGateOfRefusals(t *testing.T) {

@@ -50,9 +50,10 @@ var (
 
 // workflowRule is what the explanations of the three gates share.
 const workflowRule = `
-The requests are those of chat completions. Each calling turn: the finish reason is tool_calls, exactly one call, with an id, type function, the exact name and exactly the
-expected arguments (numbers of equal value are equal; of equal keys the last counts). Each later request must carry the call and
-its fixed result under the call's id: a conversation that was given something else proves nothing.
+The requests are those of chat completions. Each calling turn: the finish reason is tool_calls, exactly one call, with an id,
+type function, the exact name and exactly the expected arguments (numbers of equal value are equal; of equal keys the last
+counts). Each later request must carry the call and its fixed result under the call's id: a conversation that was given
+something else proves nothing.
 The last turn makes no call, and its content channel is JSON equal to the expected value (compared as the arguments are).
 The case's policy word must be what was sent: with serial_tool_workflows the turns that declare tools say parallel_tool_calls
 false, without it they do not; with structured_tool_results the results are JSON objects, without it text. A run under such a

@@ -47,3 +47,15 @@ func Requests(plan []Member) int {
 	}
 	return n
 }
+
+// WarmupTokens is the output limit of a warm-up.
+const WarmupTokens = 8
+
+// Warmup is a request whose answer nobody looks at: one word is asked for a few.
+func Warmup(o Options) Request {
+	c := chat{Model: o.Model, Messages: []message{user("Hello")}, MaxTokens: WarmupTokens, Stream: o.Stream}
+	if c.Stream {
+		c.StreamOptions = map[string]any{"include_usage": true}
+	}
+	return Request{Method: "POST", Path: "/v1/chat/completions", Body: c.bytes(), Thinking: o.Thinking}
+}

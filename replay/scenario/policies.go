@@ -29,23 +29,24 @@ func clockTool() tool {
 }
 
 const (
-	oneCity   = "What is the weather in Paris right now? Look it up with the weather tool, in celsius."
-	twoCities = "What is the weather in Paris and in Oslo right now? Look up both cities with the weather tool, each in a call of its own, in celsius."
+	parisFirst = "What is the weather in Paris and in Oslo right now, in celsius? Look up one city at a time with the weather tool: Paris first."
+	oneCity    = "What is the weather in Paris right now? Look it up with the weather tool, in celsius."
+	twoCities  = "What is the weather in Paris and in Oslo right now? Look up both cities with the weather tool, each in a call of its own, in celsius."
 )
 
 // policyScenarios are the cases of tool_choice and parallel_tool_calls.
 func policyScenarios() []Scenario {
-	yes, no := true, false
+	yes := true
 	named := func(c *chat) { c.ToolChoice = namedTool("get_weather") }
 	return []Scenario{
 		policyScenario("required", "some tool must be called", oneCity, func(*chat) {}),
 		policyScenario("named", "the weather tool must be called, one of two declared", oneCity, named),
 		historyScenario(),
-		policyScenario("single_call", "one call, since calls at once are forbidden", oneCity, func(c *chat) { c.Parallel = &no }),
+		policyScenario("single_call", "one call where two would answer, since calls at once are forbidden", parisFirst, func(*chat) {}),
 		policyScenario("two_calls", "two calls at once, which are allowed", twoCities, func(c *chat) { c.Parallel = &yes }),
 		thinks(policyScenario("required_thinking", "some tool must be called, behind thinking", oneCity, func(*chat) {})),
 		thinks(policyScenario("named_thinking", "the weather tool must be called, behind thinking", oneCity, named)),
-		refused(policyScenario("invalid_required", "a call is required and no tool declared", oneCity, func(c *chat) { c.Tools = nil })),
+		refused(policyScenario("invalid_required", "a call is required and no tool declared", oneCity, func(c *chat) { c.Tools, c.Parallel = nil, nil })),
 		refused(policyScenario("invalid_named", "a tool is named that is not declared", oneCity,
 			func(c *chat) { c.ToolChoice = namedTool("undeclared_weather_tool") })),
 		refused(policyScenario("invalid_schema", "a schema says more than can be kept", oneCity,
@@ -62,7 +63,8 @@ func policyScenario(policy, summary, prompt string, change func(*chat)) Scenario
 		ID: "policy_" + policy, Name: policy, Suite: SuitePolicies, Summary: summary, Turns: 1,
 		maxTokens: 512, validated: true,
 		first: func(Options) chat {
-			c := chat{Messages: []message{user(prompt)}, Tools: []tool{weatherTool(weatherSchema), clockTool()}, ToolChoice: "required"}
+			no := false
+			c := chat{Messages: []message{user(prompt)}, Tools: []tool{weatherTool(weatherSchema), clockTool()}, ToolChoice: "required", Parallel: &no}
 			change(&c)
 			return c
 		},

@@ -206,3 +206,15 @@ func Sampling() SamplingFields {
 	s := validationSampling()
 	return SamplingFields{0, s.TopP, s.TopK, s.Seed, s.RepeatPenalty, s.PresencePenalty, s.FrequencyPenalty}
 }
+
+// PolicyFixtures are the tools that the suite of tool policies declares and the result that it gives, as JSON.
+func PolicyFixtures() json.RawMessage {
+	b, err := json.Marshal(map[string]any{
+		"tools": []tool{weatherTool(weatherSchema), clockTool()}, "invalid_schema": json.RawMessage(patternSchema),
+		"results": map[string]json.RawMessage{"get_weather": json.RawMessage(weatherResult)},
+	})
+	if err != nil {
+		panic("scenario: fixtures are always JSON")
+	}
+	return b
+}
