@@ -30,6 +30,18 @@ func PickModel(d *exchange.Deployment, asked string) (string, error) {
 	return "", fmt.Errorf("%w: the engine lists %d models; name one of %s", exchange.ErrUsage, len(d.Models), list)
 }
 
+// Serves reports whether an engine lists a model, under this name or one that cannot be told from it. One that lists nothing
+// serves everything, for all that is known.
+func Serves(d *exchange.Deployment, model string) bool {
+	names := slices.Clone(d.Models)
+	for _, name := range []*string{d.Model, d.ModelRoot} {
+		if name != nil {
+			names = append(names, *name)
+		}
+	}
+	return len(names) == 0 || slices.ContainsFunc(names, func(s string) bool { return sameName(s, model) })
+}
+
 // The flags of a row whose answer names another model than it should.
 const (
 	FlagModelChanged = exchange.FlagModelChanged

@@ -145,3 +145,15 @@ func TestFlagsOfARunAreDerivedAgain(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestServes(t *testing.T) {
+	d := exchange.Deployment{Models: []string{"a", "owner/b"}, ModelRoot: pointer("/models/c.gguf")}
+	for model, want := range map[string]bool{"a": true, "a:latest": true, "b": true, "c": true, "d": false, "": false} {
+		if Serves(&d, model) != want {
+			t.Errorf("%q served: %v", model, !want)
+		}
+	}
+	if !Serves(&exchange.Deployment{}, "x") {
+		t.Error("an engine that lists nothing refuses everything")
+	}
+}

@@ -68,6 +68,9 @@ func (p *Plan) seedOf(j *job, turn int) int64 {
 	return int64(binary.BigEndian.Uint32(sum) >> 1)
 }
 
+// EditsModel reports whether the edits name the model to ask for, or leave it out.
+func (c *Changes) EditsModel() bool { return c.edits("model") }
+
 // edits reports whether the changes set or remove the field at a path.
 func (c *Changes) edits(path string) bool {
 	return slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.path.String() == path })

@@ -111,6 +111,9 @@ func (r *replaying) open(ctx context.Context, name string) error {
 	if err := r.bridgeTargets(ctx, w); err != nil {
 		return err
 	}
+	if err := r.settleModel(ctx, w); err != nil {
+		return err
+	}
 	group := exchange.NewID(clock.Now())
 	r.s.plan.Salt = string(group)
 	if r.plan, err = replay.NewPlan(w, r.s.plan); err != nil {
