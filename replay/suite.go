@@ -1,0 +1,423 @@
+package replay
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/proxy"
+	"github.com/benchproxy/benchproxy/replay/scenario"
+)
+
+// Spelling is how an engine spells what the requests of scenarios leave open. Each is an object that is merged into the
+// body; nil where nothing is known, and then the body says nothing of it.
+type Spelling struct {
+	ThinkingOn, ThinkingOff json.RawMessage
+	Timings                 json.RawMessage // asks for the engine's own timings, with streams
+}
+
+// SuiteOptions say which cases are sent, and how.
+type SuiteOptions struct {
+	Members  []scenario.Member // members of one wave stand together
+	Options  scenario.Options  // of every case; the tag is that of the member
+	Spelling Spelling
+	Changes  Changes // of the one target: how it is spoken to, and what every request carries
+	Session  string  // header that carries one value a conversation; "" = none
+	Salt     string  // of these values, another one for each run
+	Warmup   int     // requests before the first wave; they are in no case
+	// Wave gets the cases of each wave when all have ended and are judged. Its error ends the suite.
+	Wave func(*SuiteWave) error
+}
+
+// Suite sends the cases of built-in scenarios to one target: those of a wave together, waves one after the other. Later
+// turns are made of the answers to earlier ones. Nothing is sent again, but for a request that the engine wants spelled
+// otherwise (see lessons).
+type Suite struct {
+	o       SuiteOptions
+	waves   [][]*SuiteCase
+	planned exchange.Replay
+	tally   *Tally
+	lessons *lessons
+
+	mu           sync.Mutex
+	found, lost  int // exchanges that reached the engine, and those that found none
+	sent, judged int // exchanges sent and cases judged
+}
+
+// SuiteWave is a wave that has ended.
+type SuiteWave struct {
+	Name  string
+	Cases []*SuiteCase
+	Wall  time.Duration // from the first byte of the first request to the end of the last answer; 0 when nothing was answered
+}
+
+// SuiteCase is one case and what became of it.
+type SuiteCase struct {
+	scenario.Member
+	exchange.Case
+	Digest  string             // hex, of the question: see scenario.Digest
+	Asked   []scenario.Request // the turns that were sent, as they were meant before the engine's spelling
+	Stopped error              // why the conversation did not go on to its last turn; nil when it did
+	Judgment
+}
+
+// NewSuite plans a suite. Nothing is sent; the error is that of a request that cannot be made.
+func NewSuite(o SuiteOptions) (*Suite, error) {
+	s := &Suite{o: o, lessons: newLessons(o.Changes.Lossy), tally: newSuiteTally()}
+	plan := sha256.New()
+	w := newHasher()
+	for _, m := range o.Members {
+		c, err := s.plan(m)
+		if err != nil {
+			return nil, fmt.Errorf("plan case %s: %w", m.Tag(), err)
+		}
+		item := c.item(c.Asked[0])
+		item.identify(item.Body)
+		w.add(item)
+		if n := len(s.waves); n == 0 || s.waves[n-1][0].Wave() != m.Wave() {
+			s.waves = append(s.waves, nil)
+		}
+		last := len(s.waves) - 1
+		s.waves[last] = append(s.waves[last], c)
+		for turn := range m.Turns {
+			s.tally.sizes[waveOf(m, turn)]++
+		}
+		fmt.Fprintf(plan, "%s %s %s\n", m.Tag(), m.Wave(), item.Key)
+		c.Asked = nil
+	}
+	s.planned = exchange.Replay{Workload: w.sum(), Source: "built-in scenarios", Driver: string(LoopWaves)}
+	fmt.Fprintf(plan, "%s %q %q %q %d\n", s.planned.Workload, o.Changes.Model, o.Changes.Headers, o.Spelling, o.Warmup)
+	s.planned.Plan = PlanScheme + hex.EncodeToString(plan.Sum(nil)[:16])
+	s.planned.Items.Planned, s.planned.Items.Unsent = len(o.Members), len(o.Members)
+	s.tally.planned = len(o.Members)
+	return s, nil
+}
+
+func newSuiteTally() *Tally {
+	return &Tally{items: map[itemName]*itemState{}, sizes: map[string]int{}, waves: map[string]*waveState{}}
+}
+
+// plan makes a case with its first request.
+func (s *Suite) plan(m scenario.Member) (*SuiteCase, error) {
+	o := s.options(m)
+	digest, err := m.Digest(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &SuiteCase{Member: m, Case: m.Case(m.Tag(), o), Digest: digest}
+	c.Case.Concurrency, c.Case.Repeat = m.Concurrency, m.Repeat
+	first, err := m.Request(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.Asked = []scenario.Request{first}
+	return c, nil
+}
+
+func (s *Suite) options(m scenario.Member) scenario.Options {
+	o := s.o.Options
+	o.Tag = m.Tag()
+	return o
+}
+
+// waveOf names the requests that are sent together.
+func waveOf(m scenario.Member, turn int) string {
+	if m.Turns > 1 {
+		return m.Wave() + "/" + strconv.Itoa(turn+1)
+	}
+	return m.Wave()
+}
+
+// Planned is what a run says of the suite before anything is sent.
+func (s *Suite) Planned() exchange.Replay { return s.planned }
+
+// Tally is where the exchanges of the run are counted.
+func (s *Suite) Tally() *Tally { return s.tally }
+
+// Report is what became of the suite. It is whole when Run has returned and the tally has been given every exchange.
+func (s *Suite) Report(ran error) exchange.Replay {
+	r := s.planned
+	s.tally.mu.Lock()
+	defer s.tally.mu.Unlock()
+	r.Items = s.tally.itemCounts()
+	r.Waves = s.tally.waveRates()
+	order := map[string]int{}
+	for i, w := range s.waves {
+		for turn := range w[0].Member.Turns {
+			order[waveOf(w[0].Member, turn)] = i<<16 + turn
+		}
+	}
+	slices.SortFunc(r.Waves, func(a, b exchange.WaveRate) int { return order[a.Wave] - order[b.Wave] })
+	if left := r.Items.Unsent + r.Items.Broken; ran != nil || left > 0 {
+		r.Incomplete = fmt.Sprintf("%d of %d cases did not end", left, r.Items.Planned)
+		if ran != nil {
+			r.Incomplete += ": " + ran.Error()
+		}
+	}
+	return r
+}
+
+// Sent is how many exchanges have ended and how many cases are judged, of how many.
+func (s *Suite) Sent() (exchanges, cases, planned int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent, s.judged, len(s.o.Members)
+}
+
+// Run sends all waves to the target. When ctx ends no more are sent and the running ones are cut; the error says why the
+// suite did not come to its end. A failed case is no error.
+func (s *Suite) Run(ctx context.Context, t Target) error {
+	run, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	defer context.AfterFunc(ctx, func() { cut(proxy.ErrShutdown) })()
+	asking := &suiteRun{Suite: s, target: t, ctx: ctx, run: run}
+	if err := asking.warmUp(); err != nil {
+		return err
+	}
+	for _, cases := range s.waves {
+		if err := asking.wave(cases); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// suiteRun is one Run of a suite.
+type suiteRun struct {
+	*Suite
+	target Target
+	ctx    context.Context // as long as requests are sent
+	run    context.Context // as long as they may run
+}
+
+// wave sends the cases of a wave together, and judges them.
+func (r *suiteRun) wave(cases []*SuiteCase) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	errs := make([]error, len(cases))
+	drafts := make([]*draft, len(cases))
+	for i, c := range cases { // before the first one is sent
+		if drafts[i], errs[i] = r.draft(c, 0, nil); errs[i] != nil {
+			return errs[i]
+		}
+	}
+	var all sync.WaitGroup
+	gate := make(chan struct{})
+	for i, c := range cases {
+		all.Go(func() {
+			<-gate
+			errs[i] = r.talk(c, drafts[i])
+		})
+	}
+	close(gate)
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	if r.nobodyThere() {
+		return errNobodyThere
+	}
+	w := &SuiteWave{Name: cases[0].Wave(), Cases: cases, Wall: wallOf(cases...)}
+	for _, c := range cases {
+		if err := c.judge(); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	r.judged += len(cases)
+	r.mu.Unlock()
+	if r.o.Wave == nil {
+		return nil
+	}
+	return r.o.Wave(w)
+}
+
+// nobodyThere reports whether no request found an engine, of enough.
+func (r *suiteRun) nobodyThere() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.found == 0 && r.lost >= min(firstLinks, len(r.o.Members))
+}
+
+// talk sends the turns of a case, as long as each leads to the next.
+func (r *suiteRun) talk(c *SuiteCase, d *draft) error {
+	var answers []scenario.Answer
+	for turn := 0; ; turn++ {
+		x := r.ask(c, turn, d)
+		c.Exchanges = append(c.Exchanges, x)
+		if turn == c.Member.Turns-1 || r.ctx.Err() != nil {
+			return nil
+		}
+		a := measure.Analyze(x)
+		if a.Outcome != exchange.OutcomeComplete {
+			c.Stopped = fmt.Errorf("turn %d/%d was not answered in full: %s", turn+1, c.Member.Turns, a.Outcome)
+			return nil
+		}
+		answers = append(answers, scenario.AnswerOf(a.Transcript))
+		next, err := r.draft(c, turn+1, answers)
+		if errors.Is(err, scenario.ErrStopped) {
+			c.Stopped = err
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		d = next
+	}
+}
+
+// draft makes the request of a turn, as the engine spells it.
+func (r *suiteRun) draft(c *SuiteCase, turn int, answers []scenario.Answer) (*draft, error) {
+	req, err := c.Request(r.options(c.Member), answers)
+	if err != nil {
+		return nil, err
+	}
+	c.Asked = append(c.Asked, req)
+	it := c.item(req)
+	if it.Body, err = r.o.Spelling.spell(req, r.o.Options.Stream && !c.Blocking); err != nil {
+		return nil, fmt.Errorf("spell turn %d of case %s: %w", turn+1, c.Tag(), err)
+	}
+	session := exchange.Header{}
+	if r.o.Session != "" {
+		session = exchange.Header{Name: r.o.Session, Value: tokenOf(r.o.Salt, "session "+c.Tag())}
+	}
+	d, err := r.o.Changes.draftOf(it, 0, "", session)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range d.notes {
+		if n.Kind == KindNotCarried && !r.o.Changes.Lossy {
+			return nil, fmt.Errorf("case %s: %w: %s: %s", c.Tag(), ErrLossy, n.Name, n.Reason)
+		}
+	}
+	return d, nil
+}
+
+// item is a request as an item of a workload.
+func (c *SuiteCase) item(req scenario.Request) *Item {
+	return &Item{ID: c.turnID(req.Turn), Conversation: c.Tag(), Turn: req.Turn, At: AtUnknown, Method: req.Method, Target: req.Path, Body: req.Body,
+		Headers: []exchange.Header{{Name: "Content-Type", Value: "application/json"}, {Name: "Accept-Encoding", Value: "identity"}}}
+}
+
+func (c *SuiteCase) turnID(turn int) string {
+	if c.Member.Turns == 1 {
+		return c.Tag()
+	}
+	return c.Tag() + "/" + strconv.Itoa(turn+1)
+}
+
+// spell merges what the engine wants into a body.
+func (sp *Spelling) spell(req scenario.Request, streamed bool) (json.RawMessage, error) {
+	switchTo := sp.ThinkingOff
+	if req.Thinking {
+		switchTo = sp.ThinkingOn
+	}
+	objects := []json.RawMessage{switchTo}
+	if streamed {
+		objects = append(objects, sp.Timings)
+	}
+	body := jsonBody(req.Body)
+	for _, o := range objects {
+		fields := map[string]json.RawMessage{}
+		if len(o) > 0 && string(o) != "null" {
+			if err := json.Unmarshal(o, &fields); err != nil {
+				return nil, fmt.Errorf("read spelling: %w", err)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			out, _, err := body.set(jsonPath{{name: name, index: -1}}, string(fields[name]))
+			if err != nil {
+				return nil, err
+			}
+			body = out
+		}
+	}
+	return json.RawMessage(body), nil
+}
+
+// ask sends a turn, and again where the engine wants something said otherwise.
+func (r *suiteRun) ask(c *SuiteCase, turn int, d *draft) *exchange.Exchange {
+	for attempt := 0; ; attempt++ {
+		_ = r.lessons.apply(0, d) // a body of ours can be changed
+		call := d.call()
+		call.Wave = waveOf(c.Member, turn)
+		call.Item = &exchange.PlanItem{Item: c.turnID(turn), Turn: turn, Turns: c.Member.Turns, Repeat: c.Member.Repeat, Attempt: attempt}
+		if c.Member.Turns > 1 {
+			call.Item.Conversation = c.Tag()
+		}
+		x := r.do(call)
+		if !r.lessons.learn(0, d, x) || r.ctx.Err() != nil {
+			return x
+		}
+	}
+}
+
+func (r *suiteRun) do(call proxy.Call) *exchange.Exchange {
+	x := r.target.Session.Do(r.run, r.target.Upstream, call, nil)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent++
+	if x.End == exchange.EndConnectFailed {
+		r.lost++
+	} else {
+		r.found++
+	}
+	return x
+}
+
+// warmUp asks for one word, so that what an engine does at its first request is in no case. What comes of it does not
+// matter.
+func (r *suiteRun) warmUp() error {
+	for n := range r.o.Warmup {
+		if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		req := scenario.Warmup(r.o.Options)
+		it := &Item{ID: "warmup", Method: req.Method, Target: req.Path, Body: req.Body, Headers: []exchange.Header{{Name: "Content-Type", Value: "application/json"}}}
+		d, err := r.o.Changes.draftOf(it, 0, "", exchange.Header{})
+		if err != nil {
+			return fmt.Errorf("warm up: %w", err)
+		}
+		call := d.call()
+		call.Item = &exchange.PlanItem{Item: it.ID, Turns: 1, Repeat: n, Warmup: true}
+		_ = r.lessons.learn(0, d, r.do(call)) // what it teaches here costs no case a request
+	}
+	return nil
+}
+
+// wallOf is the time from the first byte of the first request to the end of the last answer.
+func wallOf(cases ...*SuiteCase) time.Duration {
+	var from, to time.Time
+	for _, c := range cases {
+		for _, x := range c.Exchanges {
+			if ns, sent := x.Timeline.SendStart.NS(); sent {
+				if at := x.Timeline.Wall.Add(time.Duration(ns)); from.IsZero() || at.Before(from) {
+					from = at
+				}
+			}
+			if ns, ended := x.Timeline.BodyEnd.NS(); ended {
+				if at := x.Timeline.Wall.Add(time.Duration(ns)); at.After(to) {
+					to = at
+				}
+			}
+		}
+	}
+	if from.IsZero() || to.Before(from) {
+		return 0
+	}
+	return to.Sub(from)
+}

@@ -1,0 +1,60 @@
+package replay
+
+import (
+	"github.com/benchproxy/benchproxy/gates"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// Judgment is what all checks of a case came to.
+type Judgment struct {
+	Verdicts []exchange.Verdict // one for each check, in order
+	Status   exchange.VerdictStatus
+	Lenient  exchange.VerdictStatus // the same in the relaxed reading of the gates that have one
+	Detail   string                 // of the first check that did not pass; "" when all did
+}
+
+// judge judges the case by its checks. It passes when no check speaks against it and one speaks for it; a check that does
+// not apply does neither.
+func (c *SuiteCase) judge() error {
+	j := Judgment{Status: exchange.VerdictSkipped, Lenient: exchange.VerdictSkipped}
+	e := gates.Prepare(&c.Case)
+	for _, check := range c.Checks {
+		v, _, err := gates.Judge(e, check) // checks of scenarios need nothing more
+		if err != nil {
+			return err
+		}
+		j.add(v)
+	}
+	if c.Stopped != nil {
+		j.Status, j.Lenient = exchange.VerdictFail, exchange.VerdictFail
+		j.Detail = c.Stopped.Error()
+	}
+	c.Judgment = j
+	return nil
+}
+
+// add takes one more verdict into the judgment.
+func (j *Judgment) add(v exchange.Verdict) {
+	j.Verdicts = append(j.Verdicts, v)
+	lenient := v.Lenient
+	if lenient == "" {
+		lenient = v.Status
+	}
+	j.Status, j.Lenient = together(j.Status, v.Status), together(j.Lenient, lenient)
+	if j.Detail == "" && v.Status != exchange.VerdictOK && v.Status != exchange.VerdictSkipped {
+		j.Detail = v.Gate + ": " + v.Reason
+	}
+}
+
+// together is the status of two checks together: a failure wins, and so does what is neither passed nor skipped.
+func together(a, b exchange.VerdictStatus) exchange.VerdictStatus {
+	switch {
+	case a == exchange.VerdictFail || b == exchange.VerdictFail:
+		return exchange.VerdictFail
+	case b == exchange.VerdictSkipped:
+		return a
+	case a == exchange.VerdictSkipped || a == exchange.VerdictOK:
+		return b
+	}
+	return a
+}
