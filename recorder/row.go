@@ -11,11 +11,12 @@ import (
 
 // rowVersion is the version of the field list below and the first byte of every row. 0 and 1 are the codec bytes of
 // other values, so that no packed text is taken for a row.
-const rowVersion = 5
+const rowVersion = 6
 
 // Rows from plannedRow on have their origin and plan item, those from rulesRow on the versions of the rules that derived
-// them; oldestRow is the oldest version that is read.
+// them, those from waveRow on their wave; oldestRow is the oldest version that is read.
 const (
+	waveRow    = 6
 	rulesRow   = 5
 	plannedRow = 4
 	oldestRow  = 3
@@ -98,6 +99,7 @@ func appendRow(dst []byte, s *exchange.Summary) ([]byte, error) {
 	w.item(s.Item)
 	w.int(int64(s.Rules.Wire))
 	w.int(int64(s.Rules.Measure))
+	w.str(s.Wave)
 	return w.b, nil
 }
 
@@ -142,6 +144,9 @@ func decodeRow(b []byte) (s exchange.Summary, err error) {
 	}
 	if form >= rulesRow {
 		s.Rules = exchange.Rules{Wire: int(r.int()), Measure: int(r.int())}
+	}
+	if form >= waveRow {
+		s.Wave = r.str()
 	}
 	if r.err == nil && len(r.b) > 0 {
 		r.err = fmt.Errorf("%d bytes too many", len(r.b))

@@ -113,7 +113,7 @@ func TestOlderRowsAreRead(t *testing.T) {
 	}
 	s.Rules = exchange.Rules{} // two bytes at the end
 	row := rowOf(t, s)
-	for form, older := range map[byte][]byte{plannedRow: row[:len(row)-2], oldestRow: row[:len(row)-4]} {
+	for form, older := range map[byte][]byte{rulesRow: row[:len(row)-1], plannedRow: row[:len(row)-3], oldestRow: row[:len(row)-5]} {
 		older = append([]byte{form}, older[1:]...)
 		got, err := decodeRow(older)
 		if err != nil {
