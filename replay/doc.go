@@ -37,4 +37,14 @@
 //   - What is sent is what was recorded: status, head, body bytes, the pieces in which they were read, trailers, kind of end.
 //     Credentials in heads stay masked. How far the instants were kept is counted for every write.
 //   - Each recorded answer is given once before one is given again. Bodies are read when they are asked for.
+//
+// A revalidation (revalidate.go) judges recorded answers again, by package gates and, where asked, by commands of the user's
+// (external.go).
+//
+// Invariants of revalidations:
+//
+//   - Nothing is sent: no file of it knows a client or a connection. The evidence is read and never written.
+//   - What comes of it does not depend on the number of workers.
+//   - A failure of the past stays one. What cannot be read whole, or judged, is no pass.
+//   - One failing member takes the rates of its wave away.
 package replay

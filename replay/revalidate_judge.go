@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/benchproxy/benchproxy/gates"
@@ -181,9 +179,8 @@ func (v *revalidator) compare(j *Judged) error {
 // of older rules, count when there is a value now.
 func movedMetrics(was, now exchange.Figures) map[string]MetricMoved {
 	var moved map[string]MetricMoved
-	for _, name := range slices.Sorted(maps.Keys(now)) {
+	for name, b := range now {
 		a, known := was[name]
-		b := now[name]
 		if sameFigure(a, b) || !known && !b.Present() {
 			continue
 		}
