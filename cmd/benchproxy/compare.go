@@ -30,6 +30,7 @@ func (p *program) compareCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "accept", Usage: "compare across `WHY` (repeatable), a reason of the report: " + acceptableText()},
 			&cli.StringFlag{Name: "slo", Usage: "`OBJECTIVES` that requests must meet to count for goodput: ttft=200ms,tpot=20ms"},
 			&cli.Float64Flag{Name: "margin", Value: compare.DefaultMargin, Usage: "relative difference below `SHARE` is none"},
+			&cli.StringFlag{Name: "from", Usage: "`DIR` of the store that has REFERENCE, where it is not --store"},
 			storeFlag(), jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -37,7 +38,16 @@ func (p *program) compareCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return p.withReading(2, 2, func(c *cli.Context, r reading) error { return p.compare(c, r, o) })(c)
+			return p.withReading(2, 2, func(c *cli.Context, r reading) error {
+				reference, err := p.referenceStore(c, r)
+				if err != nil {
+					return err
+				}
+				if reference != r {
+					defer reference.Close()
+				}
+				return p.compare(c, [2]reading{reference, r}, o)
+			})(c)
 		},
 	}
 }
@@ -73,17 +83,35 @@ func compareOptions(c *cli.Context) (o compare.Options, err error) {
 	return o, err
 }
 
-func (p *program) compare(c *cli.Context, r reading, o compare.Options) error {
+// referenceStore is the store that --from names, or the one of the command.
+func (p *program) referenceStore(c *cli.Context, r reading) (reading, error) {
+	dir, err := p.storeDir(c)
+	if err != nil {
+		return nil, err
+	}
+	open, err := p.fromAnother(c, dir)
+	if err != nil || open == nil {
+		return r, err
+	}
+	return open()
+}
+
+// compare sets the two runs against each other, each read from its own store.
+func (p *program) compare(c *cli.Context, stores [2]reading, o compare.Options) error {
 	var sides [2]*compare.Side
+	home := map[exchange.ID]reading{}
 	for i := range sides {
-		s, err := readSide(c.Context, r, c.Args().Get(i))
+		s, err := readSide(c.Context, stores[i], c.Args().Get(i))
 		if err != nil {
 			return err
 		}
 		sides[i] = s
+		for j := range s.Entries {
+			home[s.Entries[j].Row.ID] = stores[i]
+		}
 	}
 	report, err := compare.Compare(c.Context, sides[0], sides[1], o, func(ctx context.Context, id exchange.ID) (compare.Answer, error) {
-		d, err := r.Detail(ctx, id)
+		d, err := home[id].Detail(ctx, id)
 		return compare.AnswerOf(&d), err
 	})
 	if err != nil {

@@ -273,14 +273,20 @@ func (p *program) replayStore(c *cli.Context, s *replaySettings) (err error) {
 	if s.store, err = p.storeDir(c); err != nil {
 		return err
 	}
+	s.openFrom, err = p.fromAnother(c, s.store)
+	return err
+}
+
+// fromAnother opens the store that --from names, nil where that is none or the one of the command itself.
+func (p *program) fromAnother(c *cli.Context, store string) (open func() (reading, error), err error) {
 	dir := c.String("from")
 	if c.IsSet("from") && dir == "" {
-		return usagef("--from names no directory")
+		return nil, usagef("--from names no directory")
 	}
-	if dir != "" && !sameDir(dir, s.store) {
-		s.openFrom = func() (reading, error) { return p.openReadingIn(c, dir) }
+	if dir == "" || sameDir(dir, store) {
+		return nil, nil
 	}
-	return nil
+	return func() (reading, error) { return p.openReadingIn(c, dir) }, nil
 }
 
 // sameDir reports whether two names are of one directory.
