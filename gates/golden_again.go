@@ -3,6 +3,7 @@ package gates
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -108,6 +109,7 @@ type aloneDetail struct {
 	Status    string      `json:"status"`              // same, near_tie, cache_flip, race, differs, unknown
 	Where     string      `json:"where,omitempty"`     // first difference
 	Cached    []*int64    `json:"cached"`              // tokens from a cache: of the member, then alone; null when not told
+	Path      *int64      `json:"path"`                // tokens from the cache of the two answers that share a path; null when not told
 	Gap       *float64    `json:"gap,omitempty"`       // of a near-tie, in nats
 	Rule      tieRule     `json:"rule,omitempty"`      // of a near-tie
 	Documents string      `json:"documents,omitempty"` // what a difference that passes comes from
@@ -196,13 +198,35 @@ func alone(w *wants, a *answer, p *consistencyParams) aloneDetail {
 		runs = append(runs, r)
 		d.Runs, d.Cached = len(runs), append(d.Cached, cachedPtr(r))
 		if x, y := pairOnPath(runs); x != nil {
-			return d.judge(a, x, y, runs)
+			return d.settled(w, a, [2]*answer{x, y}, runs)
 		}
 	}
 	if len(runs) < p.runs() {
 		return d
 	}
 	return d.settle("unknown", "no two of its answers alone took as much from the cache")
+}
+
+// settled judges, with one more answer alone where the member was answered cold and none of the others was: that tells
+// what its cache does from what its neighbors do. It takes an engine that can be told to do without the cache.
+func (d aloneDetail) settled(w *wants, a *answer, alike [2]*answer, runs []*answer) aloneDetail {
+	cached, told := cachedOf(a)
+	lacking := !slices.ContainsFunc(runs, func(r *answer) bool { return samePath(a, r) })
+	if told && cached == 0 && lacking && cacheControl(a) && sameAnswer(a, alike[0]) != "" {
+		n, err := again(a.x, fmt.Sprintf("alone/%s/cold", a.x.ID), "the same request with nothing beside it and nothing cached", map[string]any{"cache_prompt": false})
+		if err != nil {
+			return d.settle("unknown", err.Error())
+		}
+		r, missing, ok := w.reply(n)
+		switch {
+		case ok:
+			runs = append(runs, r)
+			d.Runs, d.Cached = len(runs), append(d.Cached, cachedPtr(r))
+		case missing == "":
+			return d
+		}
+	}
+	return d.judge(a, alike[0], alike[1], runs)
 }
 
 func (d aloneDetail) settle(status, where string) aloneDetail {
@@ -234,6 +258,7 @@ func pairOnPath(runs []*answer) (x, y *answer) {
 
 // judge compares the two answers alone on one path, then those on different paths, then the one that ran with others.
 func (d aloneDetail) judge(a, x, y *answer, runs []*answer) aloneDetail {
+	d.Path = cachedPtr(x)
 	if where := sameAnswer(x, y); where != "" {
 		return d.settle("race", where)
 	}
@@ -296,7 +321,7 @@ func consistencyFinding(details []aloneDetail) Finding {
 	}
 	for _, d := range details {
 		if d.Status == "race" {
-			worse(fail("a race: exchange %s alone gives two answers on one path (%s tokens cached), which part at %s", d.Exchange, countText(d.Cached[len(d.Cached)-1]), d.Where))
+			worse(fail("a race: exchange %s alone gives two answers on one path (%s tokens cached), which part at %s", d.Exchange, countText(d.Path), d.Where))
 		}
 	}
 	for _, d := range details {

@@ -176,7 +176,7 @@ type Golden struct {
 	PromptIDs    []int64 `json:"prompt_ids,omitempty"` // where the engine told them
 
 	Tokens    []GoldenToken `json:"tokens,omitempty"` // nil for an engine that tells text only
-	Spelled   bool          `json:"spelled"`              // the texts of all of them are told
+	Spelled   bool          `json:"spelled"`          // the texts of all of them are told
 	Basis     string        `json:"basis"`            // tokens_logprobs, tokens, text: how deep a comparison can go
 	Text      string        `json:"text"`
 	Reasoning string        `json:"reasoning,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,12 +15,16 @@ import (
 
 // ToyOptions make a toy model.
 type ToyOptions struct {
-	Seed   uint64        // of the model: toys of one seed are the same model, whatever their nudges
-	Nudges []Nudge       // where the numerics of this engine show
-	Drafts bool          // it drafts, unless a request says draft:false
-	Limit  int           // tokens that a prompt may have; 0 = any number
-	Hold   time.Duration // what an answer takes, so that requests can be under way together
+	Seed   uint64  // of the model: toys of one seed are the same model, whatever their nudges
+	Nudges []Nudge // where the numerics of this engine show
+	Drafts bool    // it drafts, unless a request says draft:false
+	Limit  int     // tokens that a prompt may have; 0 = any number
 }
+
+// MeetHeader makes a request wait for others: it is answered when so many that carry it have come, or after meetTime.
+const MeetHeader = "X-Toy-Meet"
+
+const meetTime = 30 * time.Second
 
 // Nudge sets by how much the model prefers its first choice at one place to its second: in nats, the second where it is
 // negative. The place is counted in tokens of prompt and answer together, from 0.
@@ -58,6 +63,8 @@ type Toy struct {
 	cache   []int
 	running int
 	answers int
+	waiting int           // requests that wait for others
+	met     chan struct{} // closed when they have come; nil while none waits
 }
 
 // NewToy is a toy with an empty cache.
@@ -206,12 +213,39 @@ func (t *Toy) Handler() Handler {
 		t.mu.Lock()
 		t.running++
 		t.mu.Unlock()
+		if v, ok := exchange.HeaderValue(r.Headers, MeetHeader); ok {
+			t.meet(v)
+		}
 		status, body := t.answer(r)
 		return &Script{Status: status, Headers: []exchange.Header{{Name: "Content-Type", Value: "application/json; charset=utf-8"}}, Framing: FramingLength,
-			HeadAt: t.o.Hold, Steps: []Step{{At: t.o.Hold, Data: body}}, Done: func(Record) {
+			Steps: []Step{{Data: body}}, Done: func(Record) {
 				t.mu.Lock()
 				t.running--
 				t.mu.Unlock()
 			}}
+	}
+}
+
+// meet waits until as many requests wait as the header says.
+func (t *Toy) meet(header string) {
+	want, err := strconv.Atoi(header)
+	if err != nil {
+		return
+	}
+	t.mu.Lock()
+	if t.met == nil {
+		t.met = make(chan struct{})
+	}
+	met := t.met
+	if t.waiting++; t.waiting >= want {
+		close(met)
+		t.met, t.waiting = nil, 0
+	}
+	t.mu.Unlock()
+	late := time.NewTimer(meetTime)
+	defer late.Stop()
+	select {
+	case <-met:
+	case <-late.C:
 	}
 }
