@@ -162,7 +162,7 @@ func (w workflow) asked(e *Evidence, turn int) string {
 		return "the last turn does not forbid calls"
 	}
 	for i := range turn {
-		if why := w.steps[i].given(a, e.Turns[i], slices.Contains(words, policyStructured)); why != "" {
+		if why := w.steps[i].given(a, e.Turns[i], i, slices.Contains(words, policyStructured)); why != "" {
 			return why
 		}
 	}
@@ -176,14 +176,21 @@ type toolMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// given says what is wrong with the result that a later request gives for the call of a turn; "" when nothing is.
-func (s workflowStep) given(a *Asked, calling Turn, structured bool) string {
+// given says what is wrong with the result that a later request gives for the call of a turn; "" when nothing is. It is
+// looked for behind the answer that made the call: engines that number calls by answer give every one the same id.
+func (s workflowStep) given(a *Asked, calling Turn, turn int, structured bool) string {
 	var messages []toolMessage
 	if err := json.Unmarshal(a.Field("messages"), &messages); err != nil {
 		return "its messages cannot be read"
 	}
 	id := calling.calls()[0].ID
-	at := slices.IndexFunc(messages, func(m toolMessage) bool { return m.Role == "tool" && m.CallID == id })
+	answers := 0
+	at := slices.IndexFunc(messages, func(m toolMessage) bool {
+		if m.Role == "assistant" {
+			answers++
+		}
+		return answers > turn && m.Role == "tool" && m.CallID == id
+	})
 	if at < 0 {
 		return fmt.Sprintf("it gives no result for the call %q", id)
 	}
