@@ -18,6 +18,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/stat"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/recorder"
+	"github.com/benchproxy/benchproxy/replay"
 )
 
 func (p *program) demoCommand() *cli.Command {
@@ -114,7 +115,11 @@ func (p *program) demo(c *cli.Context) error {
 	if err := demoTruth(out, s.store, run.ID, engine.Records()); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nLook closer:  benchproxy store ls %s\n              benchproxy store show %s/4\n", demoRun, demoRun)
+	if err := demoGates(c.Context, out, s.store, run.ID); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nLook closer:  benchproxy store ls %s\n              benchproxy store show %s/4\n              benchproxy replay --revalidate %s\n",
+		demoRun, demoRun, demoRun)
 	return nil
 }
 
@@ -197,6 +202,25 @@ func demoTruth(w io.Writer, dir string, run exchange.ID, records []sim.Record) e
 	s := stat.Summarize(errs)
 	fmt.Fprintf(w, "\nOur stamp against the engine's own write, %d reads: median %s us, p90 %s us, max %s us\n",
 		s.N, value(s.Median, exchange.BasisMeasured), value(s.P90, exchange.BasisMeasured), value(s.Max, exchange.BasisMeasured))
+	return nil
+}
+
+// demoGates judges what was recorded, from the store alone. Some of it was made to fail.
+func demoGates(ctx context.Context, w io.Writer, dir string, id exchange.ID) error {
+	store, err := recorder.Open(dir, recorder.Options{Harness: version()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // nothing was written
+	run, err := store.Run(string(id))
+	if err != nil {
+		return err
+	}
+	r, err := replay.Revalidate(ctx, store, &run, replay.RevalidateOptions{Harness: version()})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "Judged from the recording by %d gates: %s\n", len(r.Gates), statusesText(r.Statuses))
 	return nil
 }
 
