@@ -67,6 +67,12 @@ func TestRevalidateRun(t *testing.T) {
 	if r.Recorded != 6 || r.Judged != 5 || r.Statuses[exchange.VerdictFail] != 2 || r.NewRun || !r.Complete || r.Harness != "0.2" || r.Source.Harness != "0.1" {
 		t.Errorf("%+v", r)
 	}
+	checkDocument(t, r, all)
+}
+
+// checkDocument looks at what a document says beside its statuses.
+func checkDocument(t *testing.T, r *Revalidated, all []*Judged) {
+	t.Helper()
 	if r.Rules != measure.Rules() || len(r.Source.Rules) != 1 || len(r.Moved) != 0 || r.ChangesTotal != 0 {
 		t.Errorf("rules %v of %v; moved %v, changes %d", r.Rules, r.Source.Rules, r.Moved, r.ChangesTotal)
 	}

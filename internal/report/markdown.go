@@ -53,7 +53,7 @@ func (t *Table) markdown(b *bufio.Writer) {
 		for i, c := range row {
 			fmt.Fprintf(b, "| %s ", inline(c.Show(t.Columns[i])))
 		}
-		b.WriteString("|\n")
+		fmt.Fprintln(b, "|")
 	}
 	if t.Omitted > 0 {
 		fmt.Fprintf(b, "\n%d more rows are left out here.\n", t.Omitted)
