@@ -47,9 +47,7 @@ func TestNearTieOfEngines(t *testing.T) {
 			if v.Status != test.status || got.Rule != test.rule || got.Gap == nil || math.Abs(*got.Gap-test.gap) > 1e-9 {
 				t.Fatalf("%s by %s, gap %v: %s", v.Status, got.Rule, got.Gap, v.Reason)
 			}
-			if *got.Position != 3 || got.Token.Text == "" || got.GoldenToken.Text == got.Token.Text || got.Token.ID == nil {
-				t.Errorf("place %v, %+v against %+v", *got.Position, got.Token, got.GoldenToken)
-			}
+			checkPlace(t, got)
 			if (len(needs) > 0) != test.views || test.bar > 0 && math.Abs(*got.Bar-test.bar) > 1e-9 {
 				t.Errorf("%d needs, bar %v", len(needs), got.Bar)
 			}
@@ -60,6 +58,14 @@ func TestNearTieOfEngines(t *testing.T) {
 				t.Error(v.Reason)
 			}
 		})
+	}
+}
+
+// checkPlace holds that both tokens at generated token 3 are told.
+func checkPlace(t *testing.T, got tieDetail) {
+	t.Helper()
+	if *got.Position != 3 || got.Token.Text == "" || got.GoldenToken.Text == got.Token.Text || got.Token.ID == nil {
+		t.Errorf("place %v, %+v against %+v", *got.Position, got.Token, got.GoldenToken)
 	}
 }
 
