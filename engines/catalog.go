@@ -187,6 +187,12 @@ func (p Profile) checkRequests() error {
 			objects = append(objects, s.On, s.Off)
 		}
 	}
+	for _, s := range q.ThinkingAlso {
+		objects = append(objects, s.On, s.Off)
+	}
+	if slices.Contains(slices.Concat(q.Limit, q.Effort, q.Budget), "") {
+		return fmt.Errorf("a field of a request has no name")
+	}
 	for _, o := range objects {
 		if !isObject(o) {
 			return fmt.Errorf("%s is not an object to merge into a request", o)

@@ -144,8 +144,15 @@ type Requests struct {
 	NoCache  json.RawMessage `json:"no_cache,omitempty"`  // computes the whole prompt
 	Timings  json.RawMessage `json:"timings,omitempty"`   // asks for the engine's own timings
 
-	Repetition string `json:"repetition,omitempty"` // field of chat for the penalty of repetitions; "" = repetition_penalty
+	// Of chat alone; a dot leads into an object.
+	ThinkingAlso []Switch `json:"thinking_also,omitempty"` // other spellings of Thinking that it takes
+	Effort       []string `json:"effort,omitempty"`        // fields that say in a word how much to think, the one to use first
+	Budget       []string `json:"budget,omitempty"`        // fields that bound the tokens of thinking, the one to use first
+	Repetition   string   `json:"repetition,omitempty"`    // field for the penalty of repetitions, or RepetitionNone; "" = not known
 }
+
+// RepetitionNone says that an engine takes no penalty of repetitions in chat.
+const RepetitionNone = "none"
 
 // How a stream comes to report usage.
 const (

@@ -33,7 +33,8 @@ type Changes struct {
 	Headers []exchange.Header // set, replacing those of the same name
 	Edits   []Edit            // of the body, in order
 	// Bridges are the targets, in their order, as they are spoken to. A request that was recorded in another dialect is
-	// said in that of its target, before anything else is changed; none leave all requests in the dialect they have.
+	// said in that of its target, before anything else is changed; what engines spell differently within a dialect is said
+	// as the target spells it where that is known. None leave all requests as they are.
 	Bridges []bridge.Endpoint
 	Lossy   bool // what a target cannot be asked for is left out; else such a plan is refused
 }
@@ -106,6 +107,9 @@ func (c *Changes) draftOf(it *Item, target int, nonce string, session exchange.H
 	d := &draft{method: it.Method, target: it.Target, headers: append([]exchange.Header(nil), it.Headers...), body: body}
 	d.unmask()
 	d.translate(c.endpoint(target), c.Model)
+	if err := d.respell(c.endpoint(target)); err != nil {
+		return nil, fmt.Errorf("respell request %s: %w", it.ID, err)
+	}
 	for _, h := range c.Headers {
 		d.setHeader(h, "header_asked")
 	}

@@ -17,6 +17,7 @@ const (
 	KindDialect    = "planned_dialect_set"       // the whole body
 	KindNotCarried = "planned_field_not_carried" // what it asked for there is not asked for any more
 	KindRecast     = "planned_field_recast"      // it is carried in another form, or the dialect needs it
+	KindRespelled  = "planned_field_respelled"   // the target has another name or form for it
 )
 
 const reasonDialect = "dialect"
@@ -27,6 +28,19 @@ func (c *Changes) endpoint(target int) bridge.Endpoint {
 		return c.Bridges[target]
 	}
 	return bridge.Endpoint{}
+}
+
+// translates reports whether a target is asked for anything in another dialect than the recorded one.
+func (p *Plan) translates(target int) bool {
+	to := p.o.Changes.endpoint(target)
+	for i := range p.jobs {
+		for _, it := range p.jobs[i].turns {
+			if p.jobs[i].target == target && to.Translates(wire.DialectOf(it.Target)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // goesOn reports whether an answer to an item can be put into the next turn of its conversation.
@@ -80,6 +94,43 @@ func (d *draft) translate(to bridge.Endpoint, model string) {
 	}
 }
 
+// respell says what engines spell differently as the target of a request spells it that is not translated. What the target
+// has no spelling for is taken out, with a note that it is lost.
+func (d *draft) respell(to bridge.Endpoint) error {
+	dialect := wire.DialectOf(d.target)
+	if d.translated || !to.Respells(dialect) || len(d.body) == 0 {
+		return nil
+	}
+	body, err := d.json()
+	if err != nil {
+		return nil // what is no JSON, or coded, is sent as it is
+	}
+	r := to.Respell(dialect, body)
+	for _, e := range r.Edits {
+		path, err := parsePath(e.Path)
+		if err != nil {
+			return err
+		}
+		if e.Value == nil {
+			body, _, err = body.unset(path)
+		} else {
+			body, _, err = body.set(path, string(e.Value))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	d.body = body
+	for _, c := range r.Changes {
+		kind := KindRespelled
+		if c.Lost {
+			kind = KindNotCarried
+		}
+		d.note(kind, c.Path, c.From, c.To, c.Reason)
+	}
+	return nil
+}
+
 // dropHeaders takes headers out by their names.
 func (d *draft) dropHeaders(drop func(name string) bool, reason string) {
 	kept := d.headers[:0]
@@ -122,8 +173,12 @@ func (p *Plan) Losses() ([]Loss, error) {
 		path, reason string
 	}
 	known := map[kind]int{}
+	p.respelled = make([]int, len(p.o.Targets))
 	err := p.eachDraft(func(it *Item, target int, d *draft) {
 		seen := map[kind]bool{}
+		if slices.ContainsFunc(d.notes, func(n exchange.Intervention) bool { return n.Kind == KindRespelled }) {
+			p.respelled[target]++
+		}
 		for _, n := range d.notes {
 			k := kind{target, anyPlace(n.Name), n.Reason}
 			if n.Kind != KindNotCarried || seen[k] {
@@ -140,6 +195,15 @@ func (p *Plan) Losses() ([]Loss, error) {
 		}
 	})
 	return out, err
+}
+
+// Respelled is how many requests say something otherwise to a target than recorded, within their dialect, as the last
+// Check or Losses found them.
+func (p *Plan) Respelled(target int) int {
+	if target >= len(p.respelled) {
+		return 0
+	}
+	return p.respelled[target]
 }
 
 // anyPlace is a path with the places in lists left open.

@@ -70,8 +70,9 @@ type Plan struct {
 	Items    int    // conversations to each target, repeats counted
 	Requests int    // to each target, repeats counted, as far as the conversations go on to their ends
 
-	o    PlanOptions
-	jobs []job
+	o         PlanOptions
+	jobs      []job
+	respelled []int // by target, see Respelled
 }
 
 // job is one conversation to one target: its turns are sent one after the other.
@@ -271,8 +272,10 @@ func (p *Plan) hash() string {
 		fmt.Fprintf(h, "seeds %t\n", !o.KeepSeed)
 	}
 	fmt.Fprintf(h, "%q %q %q\n", o.Changes.Model, o.Changes.Headers, o.Changes.Edits)
-	for _, b := range o.Changes.Bridges {
-		fmt.Fprintf(h, "bridge %q %q %t\n", b.Dialect, b.Keeps, o.Changes.Lossy)
+	for i, b := range o.Changes.Bridges {
+		if p.translates(i) { // another spelling asks for the same, and is no other plan
+			fmt.Fprintf(h, "bridge %q %q %t\n", b.Dialect, b.Keeps, o.Changes.Lossy)
+		}
 	}
 	for i := range p.jobs {
 		j := &p.jobs[i]

@@ -108,11 +108,8 @@ func (r *replaying) bridgeTargets(ctx context.Context, w *replay.Workload) error
 		bridges[i] = r.s.bridge.endpoint(*u, r.profile(i))
 		translated, heard := bridges[i].Outcome(counts)
 		u.credentials = credentialsFor(u.credentials, heard)
-		if translated == 0 {
-			continue
-		}
-		any = true
-		if !r.s.json && !r.s.quiet {
+		any = any || translated > 0 || bridges[i].Known != nil
+		if translated > 0 && !r.s.json && !r.s.quiet {
 			note(r.env.Stderr, "%s: %d of %s translated to %s", u.name, translated, countOf(len(w.Items), "request"), bridges[i].Dialect)
 		}
 	}
@@ -135,9 +132,19 @@ func (r *replaying) profile(target int) engines.Profile {
 	return engines.Profile{}
 }
 
-// endpoint is how a target is spoken to: as --to says, else in the dialect its config names, else as recorded where its
-// engine understands that, and in the first dialect it has where it does not.
+// endpoint is how a target is spoken to, and what engines spell differently as this one spells it where that is known.
+// Whose answers are read as something else than their paths say is no engine of which a profile tells.
 func (s *bridgeSettings) endpoint(u upstream, p engines.Profile) bridge.Endpoint {
+	e := s.spokenTo(u, p)
+	if s.to != toRecorded && p.ID != "" && (u.dialect == "" || bridge.Reads(wire.Dialect(u.dialect))) {
+		e.Known = bridge.SpellingsOf(s.catalog.Profiles())
+	}
+	return e
+}
+
+// spokenTo is how a target is spoken to: as --to says, else in the dialect its config names, else as recorded where its
+// engine understands that, and in the first dialect it has where it does not.
+func (s *bridgeSettings) spokenTo(u upstream, p engines.Profile) bridge.Endpoint {
 	for _, to := range spoken {
 		if s.to != to.name {
 			continue
@@ -167,7 +174,7 @@ func (s *bridgeSettings) endpoint(u upstream, p engines.Profile) bridge.Endpoint
 			return e
 		}
 	}
-	return bridge.Endpoint{}
+	return bridge.EndpointOf(wire.DialectNone, p)
 }
 
 // credentialsFor gives a key the headers in which the dialects that are spoken read it: Messages in one of its own, which
@@ -207,8 +214,8 @@ func (r *replaying) answersOf(target int) string {
 	if r.s.bridge.format != "" {
 		return r.s.bridge.format
 	}
-	if b := r.s.plan.Changes.Bridges; target < len(b) && b[target].Dialect != wire.Dialect(own) {
-		return ""
+	if b := r.s.plan.Changes.Bridges; target < len(b) && b[target].Dialect != wire.DialectNone && b[target].Dialect != wire.Dialect(own) {
+		return "" // the dialect of its answers is that of what it is asked
 	}
 	return own
 }
@@ -219,8 +226,16 @@ func (r *replaying) checkPlan() error {
 	if errors.Is(err, replay.ErrLossy) {
 		return fmt.Errorf("%w\n--lossy leaves it out", err)
 	}
-	if err != nil || !r.s.plan.Changes.Lossy || len(r.s.plan.Changes.Bridges) == 0 {
+	if err != nil {
 		return err
+	}
+	for i, b := range r.s.plan.Changes.Bridges {
+		if n := r.plan.Respelled(i); n > 0 && !r.s.json && !r.s.quiet {
+			note(r.env.Stderr, "%s: %d of %s say something as %s spells it", r.s.targets[i].name, n, countOf(r.plan.Requests, "request"), b.Engine)
+		}
+	}
+	if !r.s.plan.Changes.Lossy || len(r.s.plan.Changes.Bridges) == 0 {
+		return nil
 	}
 	losses, err := r.plan.Losses()
 	for _, l := range losses {

@@ -16,28 +16,48 @@ import (
 // Endpoint is where a request goes: the dialect that is spoken there, and how the engine spells what its dialect leaves
 // open.
 type Endpoint struct {
-	Dialect     wire.Dialect    // "" translates nothing
-	Keeps       []wire.Dialect  // dialects that are understood there too, and not translated
-	Limit       string          // field of chat that bounds the output; "" is max_tokens
-	Repetition  string          // field of chat for the penalty of repetitions; "" is repetition_penalty
-	ThinkingOn  json.RawMessage // object that turns thinking on in chat; nil when nothing is known of it
-	ThinkingOff json.RawMessage // the same for off
-	Hosted      bool            // a vendor's API, which takes the fields of its own documents only
+	Dialect wire.Dialect   // "" translates nothing
+	Keeps   []wire.Dialect // dialects that are understood there too, and not translated
+	Engine  string         // its id, for those who read what was changed; "" when it is not known
+	Hosted  bool           // a vendor's API, which takes the fields of its own documents only
+
+	// What follows is of chat. Of several fields the first one is to be used; a dot leads into an object.
+	Limits       []string          // fields that bound the output; none is max_tokens
+	Repetition   string            // field for the penalty of repetitions, or engines.RepetitionNone; "" is not known
+	ThinkingOn   json.RawMessage   // object that turns thinking on; nil when nothing is known of it
+	ThinkingOff  json.RawMessage   // the same for off
+	ThinkingAlso []json.RawMessage // other objects that do either
+	Efforts      []string          // fields that say how much to think
+	Budgets      []string          // fields that bound the tokens of thinking
+
+	// Known is what the fields of recorded requests mean that are not translated. Those that this engine spells otherwise
+	// are respelled; nil leaves all as recorded.
+	Known *Spellings
 }
 
 // EndpointOf is an engine by its profile, spoken to in a dialect.
 func EndpointOf(d wire.Dialect, p engines.Profile) Endpoint {
-	e := Endpoint{Dialect: d, Repetition: p.Requests.Repetition, Hosted: p.Kind == engines.KindHosted}
-	for _, name := range p.Requests.Limit {
-		if !strings.Contains(name, ".") { // with a dot it is one of another dialect
-			e.Limit = name
-			break
-		}
-	}
-	if t := p.Requests.Thinking; t != nil {
+	q := p.Requests
+	e := Endpoint{Dialect: d, Engine: p.ID, Hosted: p.Kind == engines.KindHosted, Limits: limitsOf(q), Repetition: q.Repetition,
+		Efforts: q.Effort, Budgets: q.Budget}
+	if t := q.Thinking; t != nil {
 		e.ThinkingOn, e.ThinkingOff = t.On, t.Off
 	}
+	for _, t := range q.ThinkingAlso {
+		e.ThinkingAlso = append(e.ThinkingAlso, t.On, t.Off)
+	}
 	return e
+}
+
+// limitsOf are the fields of chat that bound the output: a dot leads to those of other dialects.
+func limitsOf(q engines.Requests) []string {
+	var out []string
+	for _, name := range q.Limit {
+		if !strings.Contains(name, ".") {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // Translates reports whether a request in a dialect is said in another one there. One without a dialect is not: it asks
@@ -61,10 +81,10 @@ func (e Endpoint) Outcome(counts map[wire.Dialect]int) (translated int, said []w
 }
 
 func (e Endpoint) limit() string {
-	if e.Limit == "" {
+	if len(e.Limits) == 0 {
 		return "max_tokens"
 	}
-	return e.Limit
+	return e.Limits[0]
 }
 
 // reading and writing of the dialects.

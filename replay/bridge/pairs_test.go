@@ -77,18 +77,24 @@ var unsaid = map[wire.Dialect][]string{
 
 // vllm is an engine of which all spellings are known, as its profile has them.
 func vllm(d wire.Dialect) Endpoint {
-	return Endpoint{Dialect: d, Limit: "max_tokens",
+	return Endpoint{Dialect: d, Engine: "vllm", Limits: []string{"max_tokens", "max_completion_tokens"}, Repetition: "repetition_penalty",
 		ThinkingOn:  json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":true}}`),
-		ThinkingOff: json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":false}}`)}
+		ThinkingOff: json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":false}}`),
+		ThinkingAlso: []json.RawMessage{json.RawMessage(`{"chat_template_kwargs":{"thinking":true}}`),
+			json.RawMessage(`{"chat_template_kwargs":{"thinking":false}}`)},
+		Efforts: []string{"reasoning_effort", "chat_template_kwargs.reasoning_effort"}, Budgets: []string{"thinking_token_budget"}}
 }
 
 func TestEndpointOfAProfile(t *testing.T) {
 	got := endpoint(t, wire.DialectChat, "vllm")
 	got.ThinkingOn, got.ThinkingOff = compact(got.ThinkingOn), compact(got.ThinkingOff)
+	for i, also := range got.ThinkingAlso {
+		got.ThinkingAlso[i] = compact(also)
+	}
 	if diff := cmp.Diff(vllm(wire.DialectChat), got); diff != "" {
 		t.Error(diff)
 	}
-	if got := endpoint(t, wire.DialectChat, "openai"); !got.Hosted || got.Limit != "max_completion_tokens" {
+	if got := endpoint(t, wire.DialectChat, "openai"); !got.Hosted || got.limit() != "max_completion_tokens" {
 		t.Errorf("%+v", got)
 	}
 	if got := endpoint(t, wire.DialectChat, "llamacpp"); got.Repetition != "repeat_penalty" {

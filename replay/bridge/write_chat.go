@@ -2,7 +2,9 @@ package bridge
 
 import (
 	"encoding/json"
+	"strings"
 
+	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
@@ -42,18 +44,25 @@ func list(os []object) []object {
 	return os
 }
 
+// hostedLacks are the options of chat that only engines have which are run at home.
+var hostedLacks = []Option{OptionTopK, OptionMinP, OptionRepetition}
+
 // chatNames are the options of chat as the target spells them. A hosted API takes no others than its own.
 func (w *writer) chatNames() map[Option]string {
 	names := map[Option]string{}
 	for _, o := range options {
 		names[o] = string(o)
 	}
-	if w.to.Hosted {
-		delete(names, OptionTopK)
-		delete(names, OptionMinP)
+	switch {
+	case w.to.Repetition == engines.RepetitionNone:
 		delete(names, OptionRepetition)
-	} else if w.to.Repetition != "" {
+	case w.to.Repetition != "":
 		names[OptionRepetition] = w.to.Repetition
+	}
+	if w.to.Hosted {
+		for _, o := range hostedLacks {
+			delete(names, o)
+		}
 	}
 	return names
 }
@@ -234,21 +243,44 @@ func (w *writer) chatFormat(body *object, f Format) {
 // chatThinking turns thinking on or off as the engine spells it in chat. Where nothing says how, a word for how much is
 // the only one there is.
 func (w *writer) chatThinking(body *object, t Thinking) {
-	w.loseValue(t.Budget, w.noPlace())
-	spelling := w.to.ThinkingOn
-	if t.Mode == Off {
-		spelling = w.to.ThinkingOff
+	if t.Budget.Raw != nil && len(w.to.Budgets) > 0 {
+		body.merge(nested(w.to.Budgets[0], t.Budget.Raw))
+	} else {
+		w.loseValue(t.Budget, w.noPlace())
 	}
-	o, known := parseObject(spelling)
+	o, known := parseObject(w.to.thinking(t.Mode))
 	switch {
 	case t.Mode == Off && !known && w.to.Hosted:
 		body.put("reasoning_effort", "none")
 	case t.Effort != "":
-		body.put("reasoning_effort", t.Effort)
+		field := "reasoning_effort"
+		if len(w.to.Efforts) > 0 {
+			field = w.to.Efforts[0]
+		}
+		word := nested(field, encode(t.Effort))
+		body.merge(word)
 		body.merge(o)
+		body.merge(word) // it says more than a switch of the same name
 	case t.Mode != "" && known:
 		body.merge(o)
 	case t.Mode != "":
 		w.lose(t.Path, encode(t.Mode), "nothing is known of how this engine turns thinking "+string(t.Mode))
 	}
+}
+
+// thinking is the object that turns thinking on or off; nil when nothing is known of it.
+func (e Endpoint) thinking(mode Switch) json.RawMessage {
+	if mode == Off {
+		return e.ThinkingOff
+	}
+	return e.ThinkingOn
+}
+
+// nested is an object that holds a value at a path whose dots lead into objects.
+func nested(path string, value json.RawMessage) object {
+	name, rest, deeper := strings.Cut(path, ".")
+	if deeper {
+		value = encode(nested(rest, value))
+	}
+	return object{{name, value}}
 }

@@ -43,7 +43,11 @@ func (w *writer) ollamaOptions(body *object, q *Request) {
 	o.putValue("num_predict", q.Limit)
 	rest := *q
 	rest.Sampling = map[Option]Value{}
-	for opt, v := range q.Sampling {
+	for _, opt := range options {
+		v, ok := q.Sampling[opt]
+		if !ok {
+			continue
+		}
 		if opt == OptionLogprobs || opt == OptionTopLogprobs {
 			body.put(string(opt), v.Raw)
 			continue
