@@ -186,11 +186,17 @@ func TestRepliesAreFoundByWhatWasAsked(t *testing.T) {
 // TestCheckFindsBrokenGoldens breaks the goldens in every way that a check must find.
 func TestCheckFindsBrokenGoldens(t *testing.T) {
 	for name, damage := range map[string]func(txn *badger.Txn, g *exchange.Golden) error{
-		"bytes":    func(txn *badger.Txn, g *exchange.Golden) error { return txn.Set(goldenKey(g), []byte{codecZstd, 1, 2}) },
-		"id gone":  func(txn *badger.Txn, g *exchange.Golden) error { return txn.Delete([]byte(goldenIDPrefix + string(g.ID))) },
-		"gone":     func(txn *badger.Txn, g *exchange.Golden) error { return txn.Delete(goldenKey(g)) },
-		"of other": func(txn *badger.Txn, g *exchange.Golden) error { return setAt(txn, goldenKey(g), "h1:0000000000000009") },
-		"reply":    func(txn *badger.Txn, _ *exchange.Golden) error { return txn.Set([]byte(replyPrefix+"s/d"), []byte{codecRaw, 1}) },
+		"bytes": func(txn *badger.Txn, g *exchange.Golden) error { return txn.Set(goldenKey(g), []byte{codecZstd, 1, 2}) },
+		"id gone": func(txn *badger.Txn, g *exchange.Golden) error {
+			return txn.Delete([]byte(goldenIDPrefix + string(g.ID)))
+		},
+		"gone": func(txn *badger.Txn, g *exchange.Golden) error { return txn.Delete(goldenKey(g)) },
+		"of other": func(txn *badger.Txn, g *exchange.Golden) error {
+			return setAt(txn, goldenKey(g), "h1:0000000000000009")
+		},
+		"reply": func(txn *badger.Txn, _ *exchange.Golden) error {
+			return txn.Set([]byte(replyPrefix+"s/d"), []byte{codecRaw, 1})
+		},
 	} {
 		s := openStore(t, t.TempDir(), Options{})
 		g := add(t, s, goldenOf("a", "h1:0000000000000001", "b1"), false)
