@@ -121,6 +121,7 @@ type eventRow struct {
 type parquetWriter struct {
 	exchanges *table[exchangeRow]
 	events    *table[eventRow] // nil when they are not wanted
+	rows      *Rows
 	report    *ExportReport
 }
 
@@ -132,13 +133,16 @@ func newParquetWriter(to ExportTo, r *ExportReport) *parquetWriter {
 	return w
 }
 
-func (w *parquetWriter) begin(*picked) error { return nil }
+func (w *parquetWriter) begin(p *picked) (err error) {
+	w.rows, err = RowsOf(p.run)
+	return err
+}
 
 // add derives everything from the exchange as it leaves, so that no column has what was masked in another.
 func (w *parquetWriter) add(rec *outgoing) error {
 	x := rec.Exchange
 	a := measure.Analyze(x)
-	r := exchangeRow{outgoing: *rec, row: measure.Summarize(x, a), read: a.Transcript}
+	r := exchangeRow{outgoing: *rec, row: w.rows.Of(x, a), read: a.Transcript}
 	if err := w.exchanges.add(&r); err != nil {
 		return err
 	}

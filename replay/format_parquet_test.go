@@ -10,6 +10,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 )
@@ -111,6 +112,32 @@ func eventsFit(t *testing.T, s *shelf, b []byte, report *ExportReport) {
 	}
 	if n == 0 || n != len(events) || report.Events != int64(n) {
 		t.Errorf("%d events, %d rows, report says %d", n, len(events), report.Events)
+	}
+}
+
+// TestRowsKeepWhatTheRunSaysOfTheirModels holds that a row that is derived again, in a table or in a judgment, has the
+// flags that it had when the answer came: here of a model that the engine does not list.
+func TestRowsKeepWhatTheRunSaysOfTheirModels(t *testing.T) {
+	asked := strings.Replace(morning, `"model":"m"`, `"model":"served"`, 1)
+	named := func(model string) string { return `{"model":"` + model + `",` }
+	of := func(after time.Duration, model string) *exchange.Exchange {
+		return recorded(after, asked, eventStream, strings.Replace(say("Good morning to you"), "{", named(model), 1), chatEnd)
+	}
+	s := newShelf(of(0, "served"), of(time.Second, "other"))
+	for _, x := range s.xs {
+		x.Upstream = "default"
+	}
+	s.run.Models = []exchange.ModelNamed{{Upstream: "default", Asked: "served", Named: "served"}}
+	s.run.Deployments = []exchange.Deployment{{Upstream: "default", Identity: exchange.Identity{Engine: "llamacpp"}, ReadAt: traceDay.Add(-time.Hour), Models: []string{"served"}}}
+	want := engines.FlagModelChanged + "," + engines.FlagModelDiffers
+	a, _, _ := tables(t, s, ExportOptions{})
+	rows, _ := tableOf(t, a)
+	if first, second := rows[0]["flags"].String(), rows[1]["flags"].String(); strings.Contains(first, "model_") || !strings.Contains(second, want) {
+		t.Errorf("tables: flags %q and %q, want the second with %s", first, second, want)
+	}
+	_, judged := judgedRun(t, s, RevalidateOptions{})
+	if first, second := strings.Join(judged[0].Flags, ","), strings.Join(judged[1].Flags, ","); strings.Contains(first, "model_") || !strings.Contains(second, want) {
+		t.Errorf("judged: flags %q and %q, want the second with %s", first, second, want)
 	}
 }
 

@@ -50,6 +50,7 @@ type Judged struct {
 	Evidence []exchange.EvidenceSum `json:"evidence"`
 	Verdicts []GateVerdict          `json:"verdicts"`
 	Moved    map[string]MetricMoved `json:"changed_metrics,omitempty"`
+	Flags    []string               `json:"flags,omitempty"` // by the rules of today, those of its model by what the run knows of its engines
 
 	today, stored *exchange.Summary
 	changes       []VerdictChange
@@ -261,7 +262,7 @@ func newRevalidator(run *exchange.Run, o *RevalidateOptions) (*revalidator, erro
 	case run.State == exchange.RunOpen:
 		return nil, refuse(exchange.ErrIncomplete, "it is being recorded, or its recorder died; what it lacks cannot be told", "it was never closed")
 	case o.Weights != "" && len(weights) == 0:
-		return nil, refuse(exchange.ErrMiss, "record with --model FILE, or an engine that tells", "nothing says which weights answered")
+		return nil, refuse(exchange.ErrMiss, "record with --weights FILE, or an engine that tells", "nothing says which weights answered")
 	case o.Weights != "" && !slices.Equal(weights, []string{o.Weights}):
 		return nil, refuse(exchange.ErrMiss, "", "it was answered by other weights: field weights_digest is %s, want %s", strings.Join(weights, ", "), o.Weights)
 	}
@@ -274,7 +275,11 @@ func newRevalidator(run *exchange.Run, o *RevalidateOptions) (*revalidator, erro
 				strings.Join(e.source.Weights, ", "), strings.Join(weights, ", "))
 		}
 	}
-	return &revalidator{run: run, o: o, weights: weights}, nil
+	rows, err := RowsOf(run)
+	if err != nil {
+		return nil, err
+	}
+	return &revalidator{run: run, o: o, weights: weights, derive: rows}, nil
 }
 
 // weightsOf are the digests of the weights that answered in a run, sorted, as far as they are known.

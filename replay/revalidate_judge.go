@@ -34,8 +34,8 @@ func (v *revalidator) judge(c *captured) (*Judged, error) {
 	}
 	e := gates.Prepare(&exchange.Case{ID: string(c.id), Scenario: x.Cell, Exchanges: []*exchange.Exchange{x}})
 	a := e.Last().Analysis
-	today := measure.Summarize(x, a)
-	j.today, j.Outcome, j.Wave = &today, a.Outcome, x.Wave
+	today := v.derive.Of(x, a)
+	j.today, j.Outcome, j.Flags, j.Wave = &today, a.Outcome, today.Flags, x.Wave
 	if x.Wave != "" {
 		m := measure.WaveMemberOf(x, a)
 		j.member = &m

@@ -20,6 +20,7 @@ type revalidator struct {
 	run        *exchange.Run
 	o          *RevalidateOptions
 	weights    []string
+	derive     *Rows
 	superseded map[attempt]int // the last attempt, where there were several
 
 	result    *Revalidated

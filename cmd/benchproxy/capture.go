@@ -202,7 +202,7 @@ func (c *capture) derive(x *exchange.Exchange) exchange.Summary {
 	if word.First && c.writer != nil {
 		c.writer.NameModel(exchange.ModelNamed{Upstream: x.Upstream, Asked: a.Request.Model, Named: a.Transcript.Model})
 	}
-	return flagged(row, word.Flags)
+	return row.WithFlags(word.Flags)
 }
 
 // describe keeps what was read of an engine with the run, with what its model file states, and tells it.

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/recorder"
 	"github.com/benchproxy/benchproxy/replay"
 )
@@ -147,13 +148,13 @@ func importedRun(name, file string, sum *replay.FileSummary) exchange.Run {
 
 // load stores the file as a run. One that lacks something of the run it was exported from is incomplete, as that was.
 func (r *importReport) load(ctx context.Context, store *recorder.Store, file *replay.File, run exchange.Run) error {
-	derive, err := rowsAgain(run)
+	rows, err := replay.RowsOf(&run)
 	if err != nil {
 		return err
 	}
 	room := newRoom(importRoom)
 	w, err := store.NewWriter(run, recorder.WriterOptions{
-		Derive:    derive,
+		Derive:    func(x *exchange.Exchange) exchange.Summary { return rows.Of(x, measure.Analyze(x)) },
 		OnStored:  func(row exchange.Summary) { room.give(row.ID) },
 		OnDropped: func(id exchange.ID, _ recorder.DropReason) { room.give(id) },
 	})

@@ -208,7 +208,7 @@ func (r *replaying) derive(target int, x *exchange.Exchange) exchange.Summary {
 	if word.First {
 		t.writer.NameModel(exchange.ModelNamed{Upstream: x.Upstream, Asked: a.Request.Model, Named: a.Transcript.Model})
 	}
-	return flagged(measure.Summarize(x, a), word.Flags)
+	return measure.Summarize(x, a).WithFlags(word.Flags)
 }
 
 func (t *replayTarget) stored(s exchange.Summary) {

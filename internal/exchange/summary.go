@@ -3,6 +3,7 @@ package exchange
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -204,6 +205,15 @@ type PrefillPoint struct {
 	MS        float64  `json:"ms"`                  // the event that tells it, from t0
 	EngineMS  *float64 `json:"engine_ms,omitempty"` // time spent so far, by the engine's own clock
 	Estimated bool     `json:"estimated,omitempty"` // tokens are a share of the prompt that the engine tells, not a count
+}
+
+// WithFlags is the row with more flags, sorted. The flags of s stay as they are.
+func (s Summary) WithFlags(flags []string) Summary {
+	if len(flags) > 0 {
+		s.Flags = slices.Concat(s.Flags, flags)
+		slices.Sort(s.Flags)
+	}
+	return s
 }
 
 // HeadView is a message without its body.

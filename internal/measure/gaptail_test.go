@@ -49,6 +49,10 @@ func TestGapTailOfManyAnswers(t *testing.T) {
 	if got := empty.Tail(); got.N != 2000 || second.Tail().N != 2000 {
 		t.Errorf("merged into nothing: %+v", got)
 	}
+}
+
+// TestNoGapsOfBrokenAnswers holds that an answer which failed, or brought no token, adds nothing to the tail.
+func TestNoGapsOfBrokenAnswers(t *testing.T) {
 	s := newScript().texts(100, 20, 51).usage(10, 51)
 	s.x.Response.Status = 500
 	if gaps := EventGaps(s.x, s.derive()); gaps != nil {
