@@ -36,7 +36,8 @@ type UpstreamOptions struct {
 	// Name of the upstream in records and messages.
 	Name string
 	// URL is http://host[:port][/prefix], https://... or unix:/path/to/socket. The path prefix is joined before every
-	// request target. A query, fragment or user part is refused.
+	// request target, but for a version at its end with which the target begins: that stands there once. A query, fragment
+	// or user part is refused.
 	URL string
 	// KeepHost forwards the client's Host header; otherwise it becomes the authority of URL.
 	KeepHost bool

@@ -87,14 +87,43 @@ func (o *outgoing) line(name, value string) {
 // requestLine joins the upstream's prefix and the target, brought to origin form.
 func (o *outgoing) requestLine() {
 	target := originForm(o.call.Target)
-	if o.up.prefix != "" && target != "*" {
-		target = o.up.prefix + target
+	if target != "*" {
+		target = joined(o.up.prefix, target)
 	}
 	if target != o.call.Target {
 		o.note("target_changed", "target", o.call.Target, target, "upstream_url")
 	}
 	o.head.Grow(256 + len(o.call.Head))
 	writeAll(&o.head, o.call.Method, " ", target, " HTTP/1.1\r\n")
+}
+
+// joined puts the path prefix of an upstream before a target. Base URLs of clients end in a version, /v1, and so do those
+// that people give here, while the paths that clients ask for begin with it: where a prefix ends in a version, and the
+// target begins with as much of its end as holds that, it is there once. No API has a version below the same version.
+func joined(prefix, target string) string {
+	last := prefix[strings.LastIndexByte(prefix, '/')+1:]
+	if !isVersion(last) {
+		return prefix + target
+	}
+	path, _, _ := strings.Cut(target, "?")
+	for end := prefix; end != ""; {
+		if path == end || strings.HasPrefix(path, end+"/") {
+			return strings.TrimSuffix(prefix, end) + target
+		}
+		next := strings.IndexByte(end[1:], '/')
+		if next < 0 {
+			break
+		}
+		end = end[1+next:]
+	}
+	return prefix + target
+}
+
+// isVersion reports whether a segment of a path is the version of an API: v and digits, and perhaps a stage, as in v1beta.
+func isVersion(segment string) bool {
+	rest := strings.TrimPrefix(segment, "v")
+	stage := strings.TrimLeft(rest, "0123456789")
+	return rest != segment && stage != rest && strings.Trim(stage, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 // originForm cuts scheme and authority off an absolute target.

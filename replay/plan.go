@@ -272,6 +272,9 @@ func (p *Plan) hash() string {
 		fmt.Fprintf(h, "seeds %t\n", !o.KeepSeed)
 	}
 	fmt.Fprintf(h, "%q %q %q\n", o.Changes.Model, o.Changes.Headers, o.Changes.Edits)
+	if len(o.Changes.Bridges) > 0 && o.Changes.Lossy {
+		fmt.Fprintln(h, "lossy")
+	}
 	for i, b := range o.Changes.Bridges {
 		if p.translates(i) { // another spelling asks for the same, and is no other plan
 			fmt.Fprintf(h, "bridge %q %q %t\n", b.Dialect, b.Keeps, o.Changes.Lossy)
