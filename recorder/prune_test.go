@@ -22,6 +22,7 @@ func noise(n int, seed uint64) *exchange.Exchange {
 	return streamed(fmt.Sprintf(`{"seed":%d}`, seed), string(b))
 }
 
+// TestPruneGivesSpaceBack is field report RR-32.
 func TestPruneGivesSpaceBack(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{valueLogFile: 4 << 20})
 	var runs []exchange.Run

@@ -79,6 +79,7 @@ func TestOpenLoopThatCannotBeKept(t *testing.T) {
 	})
 }
 
+// TestRecordedInstants is field report RR-35 too: an instant belongs to its request, not to the worker that sends it.
 func TestRecordedInstants(t *testing.T) {
 	w := many(4, 0, 10)
 	for i, at := range []time.Duration{0, 100, 5100, 5200} {
@@ -93,6 +94,7 @@ func TestRecordedInstants(t *testing.T) {
 		"half as fast":  {PlanOptions{Speed: 0.5}, []time.Duration{0, 200, 10200, 10400}},
 		"at once":       {PlanOptions{Speed: 0}, []time.Duration{0, 0, 0, 0}},
 		"short pauses":  {PlanOptions{Speed: 1, MaxGap: time.Second}, []time.Duration{0, 100, 1100, 1200}},
+		"four workers":  {PlanOptions{Speed: 1, Concurrency: 4}, []time.Duration{0, 100, 5100, 5200}},
 		"twice":         {PlanOptions{Speed: 1, MaxGap: time.Second, Repeats: 2}, []time.Duration{0, 100, 1100, 1200, 1600, 1700, 2700, 2800}},
 	} {
 		t.Run(name, func(t *testing.T) {

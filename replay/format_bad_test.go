@@ -82,6 +82,7 @@ var badFiles = []struct{ name, text, want string }{
 	{"dates years apart", azureHead + "2023-11-16 18:17:03,5,5\n2033-11-16 18:17:03,5,5\n", `line 3: field timestamp: "2033-11-16 18:17:03": is more than a year away from the first`},
 }
 
+// TestBadFilesAreRefusedWhole is one half of field report RR-38, hostile files; TestBombsEndAtTheLimit is the other.
 func TestBadFilesAreRefusedWhole(t *testing.T) {
 	for _, b := range badFiles {
 		t.Run(b.name, func(t *testing.T) {

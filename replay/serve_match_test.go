@@ -235,7 +235,7 @@ func TestServeBothSidesOfAddedUsage(t *testing.T) {
 }
 
 // TestNothingLeavesWithoutForward holds that the stand-in has no way to reach anybody: its source dials nothing and knows no
-// client, and no answer to any kind of request is a relay unless Forward is given.
+// client, and no answer to any kind of request is a relay unless Forward is given (field report RR-13).
 func TestNothingLeavesWithoutForward(t *testing.T) {
 	files, err := filepath.Glob("serve*.go")
 	if err != nil || len(files) < 8 {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestServeKeepsPiecesAndPace holds head, pieces and instants of an answer, at several speeds. The request was sent at
-// 3 us, the head came at 4 ms, and the pieces each 10 ms after.
+// 3 us, the head came at 4 ms, and the pieces each 10 ms after. Field report RR-14.
 func TestServeKeepsPiecesAndPace(t *testing.T) {
 	pieces := []string{say("a"), say("b") + "data: {\"half", "\":1}\n\n", chatEnd}
 	for _, speed := range []float64{1, 2, 0.5, 0} {

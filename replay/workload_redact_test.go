@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
@@ -85,6 +86,47 @@ func TestSecretsInPiecesAreMasked(t *testing.T) {
 				t.Errorf("%d secrets are left", again)
 			}
 		})
+	}
+}
+
+// TestFieldReportAX31 exports a stream that brings a secret in three events: no file of any format has it, nor a part that
+// would tell it, and events and times are as they were.
+func TestFieldReportAX31(t *testing.T) {
+	body := pieces[0].body
+	x := recorded(0, `{"messages":[{"role":"user","content":"what is `+secret+` for?"}]}`, eventStream, strings.SplitAfter(body, "\n\n")...)
+	s := newShelf(x)
+	o := ExportOptions{Redact: masker(t, RedactOptions{Texts: []string{secret}})}
+	for _, format := range []Format{FormatJSONL, FormatHAR} {
+		o.Format = format
+		file, report := exported(t, s, o)
+		for _, part := range []string{secret, "0123456789", "sk-", "test-"} {
+			if strings.Contains(file, part) {
+				t.Errorf("%s: %q is in\n%s", format, part, file)
+			}
+		}
+		if report.Masked != 2 {
+			t.Errorf("%s: %d secrets were masked", format, report.Masked)
+		}
+		for rec, err := range OpenFile(write(t, "f", file), FileOptions{}).Records(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := measure.Analyze(rec.Exchange).Figures[measure.TokenEvents].Value; n != 4 {
+				t.Errorf("%s: %g token events", format, n)
+			}
+			if diff := cmp.Diff(x.Timeline.Reads, rec.Exchange.Timeline.Reads); diff != "" {
+				t.Errorf("%s: the reads changed:\n%s", format, diff)
+			}
+		}
+	}
+	a, b, _ := tables(t, s, o)
+	rows, _ := tableOf(t, a)
+	events, _ := tableOf(t, b)
+	if text := rows[0]["output_text"].String(); text != "key "+strings.Repeat("*", len(secret))+" end" {
+		t.Errorf("the table has %q", text)
+	}
+	if len(events) != len(measure.Analyze(x).Transcript.Events) {
+		t.Errorf("%d events", len(events))
 	}
 }
 

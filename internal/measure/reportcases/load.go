@@ -58,7 +58,7 @@ var elsewhere = map[string]string{
 	"AX-22": "schedule of an open-loop load: replay",
 	"AX-24": "request keys: canon",
 	"AX-25": "several takes under one key: recorder",
-	"AX-31": "redaction of exported text: recorder",
+	"AX-31": "redaction of exported text: replay",
 	"AX-32": "aggregate rates of a wave: replay",
 	"AX-35": "connections and goroutines after aborted streams: proxy",
 }
