@@ -112,9 +112,20 @@ func TestMetadataOfWrittenBodies(t *testing.T) {
 func TestHTMLIdentifiesNothing(t *testing.T) {
 	html := probeBody(t, "tensorsharp-html-200")
 	html.header = http.Header{"Content-Type": {"text/html"}}
-	s := &server{answers: map[string]played{}, other: &html}
-	if d := identify(t, s, Options{}); d.Engine != Unknown || d.Model != nil || len(d.Models) != 0 {
-		t.Errorf("got %+v", factsOf(d))
+	named := html
+	named.header = http.Header{"Content-Type": {"text/html; charset=utf-8"}, "Server": {"llama.cpp"}}
+	for name, page := range map[string]played{
+		"a page of an engine":        html,
+		"under a head with its name": named,
+		"metrics in its text":        {status: 200, body: "<!doctype html>\n<pre>\nvllm:num_requests_running 1\n</pre>"},
+		"text alone":                 {status: 200, header: http.Header{"Content-Type": {"text/html"}}, body: "Ollama is running\nsglang:num_running_reqs 1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{answers: map[string]played{}, other: &page}
+			if d := identify(t, s, Options{}); d.Engine != Unknown || d.Model != nil || len(d.Models) != 0 {
+				t.Errorf("got %+v", factsOf(d))
+			}
+		})
 	}
 }
 

@@ -61,8 +61,15 @@ type answer struct {
 	doc    any // of a JSON body, numbers as json.Number; nil when it is none
 }
 
-// ok reports a status 200.
-func (a *answer) ok() bool { return a.status == http.StatusOK }
+// ok reports a status 200 and something else than an HTML page: servers, and what stands before them, give one to any path,
+// and neither its text nor its head is about the path that was asked.
+func (a *answer) ok() bool { return a.status == http.StatusOK && !a.page() }
+
+// page reports an HTML page, which begins with a tag or says what it is.
+func (a *answer) page() bool {
+	body := bytes.TrimLeft(bytes.TrimPrefix(a.body, []byte("\xef\xbb\xbf")), " \t\r\n")
+	return bytes.HasPrefix(body, []byte("<")) || strings.HasPrefix(strings.ToLower(a.header.Get("Content-Type")), "text/html") && a.doc == nil
+}
 
 // object is the body as a JSON object; ok is false for anything else and for other statuses than 200.
 func (a *answer) object() (map[string]any, bool) {
