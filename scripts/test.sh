@@ -3,4 +3,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 command -v gcc >/dev/null 2>&1 || ./scripts/setup-debian.sh
-CGO_ENABLED=1 exec go test -race -count=1 -timeout 20m ./...
+CGO_ENABLED=1 go test -race -count=1 -timeout 20m ./...
+
+# How much was held against the wire: go test keeps the counts of what passes to itself.
+CGO_ENABLED=1 go test -race -count=1 -v -run '^Test(Vectors|Captures|FieldReports|UsageFilterOnVectors)$' ./internal/wire |
+	sed -n 's/^ *[a-z_]*_test\.go:[0-9]*: \([0-9].*\)/\1/p' | grep .
