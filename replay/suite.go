@@ -231,7 +231,8 @@ func (r *suiteRun) wave(cases []*SuiteCase) error {
 	if r.nobodyThere() {
 		return errNobodyThere
 	}
-	w := &SuiteWave{Name: cases[0].Wave(), Cases: cases, Wall: wallOf(cases...)}
+	w := &SuiteWave{Name: cases[0].Wave(), Cases: cases}
+	w.Wall, _ = wallOf(cases...)
 	for _, c := range cases {
 		if err := c.judge(); err != nil {
 			return err
@@ -399,8 +400,8 @@ func (r *suiteRun) warmUp() error {
 	return nil
 }
 
-// wallOf is the time from the first byte of the first request to the end of the last answer.
-func wallOf(cases ...*SuiteCase) time.Duration {
+// wallOf is the time from the first byte of the first request to the end of the last answer; false when there was none.
+func wallOf(cases ...*SuiteCase) (time.Duration, bool) {
 	var from, to time.Time
 	for _, c := range cases {
 		for _, x := range c.Exchanges {
@@ -417,7 +418,7 @@ func wallOf(cases ...*SuiteCase) time.Duration {
 		}
 	}
 	if from.IsZero() || to.Before(from) {
-		return 0
+		return 0, false
 	}
-	return to.Sub(from)
+	return to.Sub(from), true
 }

@@ -305,7 +305,7 @@ func (v *Validation) caseOf(c *SuiteCase) (ValidationCase, error) {
 			out.Lenient = string(exchange.VerdictOK)
 		}
 	}
-	if wall := wallOf(c); wall > 0 {
+	if wall, answered := wallOf(c); answered {
 		ms := wallMillis(wall)
 		out.WallMS = &ms
 		if v.tools {
