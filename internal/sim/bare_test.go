@@ -104,9 +104,10 @@ func TestJoinEndLeavesTheHeadAlone(t *testing.T) {
 // TestRelay holds that what a relay writes is what the client gets, and that its context ends when the client leaves.
 func TestRelay(t *testing.T) {
 	h := func(Request) *Script {
-		return &Script{Relay: func(_ context.Context, w io.Writer) {
+		return &Script{Relay: func(_ context.Context, w io.Writer) Ending {
 			_, _ = io.WriteString(w, "HTTP/1.1 200 OK\r\n\r\nfirst ") // read at once
 			_, _ = io.WriteString(w, "second")
+			return EndClose
 		}}
 	}
 	bare(t, h, func(t *testing.T, ask func(string) string) {
@@ -117,10 +118,11 @@ func TestRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := make(chan error, 1)
 		s, ln := New(Config{Bare: true, Handler: func(Request) *Script {
-			return &Script{Relay: func(ctx context.Context, w io.Writer) {
+			return &Script{Relay: func(ctx context.Context, w io.Writer) Ending {
 				<-ctx.Done()
 				_, err := w.Write([]byte("too late"))
 				left <- err
+				return EndClose
 			}}
 		}}), NewPipeListener()
 		ended := make(chan error, 1)

@@ -24,6 +24,7 @@ type plan struct {
 	end    Ending
 	endAt  time.Duration
 	closes bool // a proper end closes the connection
+	untold bool // and nothing but that tells of it
 }
 
 // piece is a step on its way into a plan.
@@ -45,6 +46,7 @@ func compile(s *Script, req Request, o Options) plan {
 	}
 	bodiless := framing != FramingRaw && (req.Method == "HEAD" || s.Status == 204 || s.Status == 304)
 	p.closes = req.wantsClose() || framing == FramingClose || o.KeepAlive != KeepAlive || (framing != FramingRaw && s.Proto == "HTTP/1.0")
+	p.untold = framing == FramingClose || framing == FramingRaw
 	if !cut.headless && framing != FramingRaw {
 		length := 0
 		for _, st := range s.Steps {

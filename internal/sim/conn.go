@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/clock"
@@ -20,7 +21,8 @@ type conn struct {
 	br  *bufio.Reader
 	rec *ConnRecord
 
-	once sync.Once // closing nc
+	untold atomic.Bool // only the end of the connection tells the end of what is sent now
+	once   sync.Once   // closing nc
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -60,6 +62,7 @@ func (c *conn) refuse(err error) {
 	if errors.Is(err, errMalformed) {
 		// The connection ends here, whether the client takes the answer or not.
 		_, _ = c.nc.Write(plainResponse(errorScript(400, "invalid_request_error", err.Error()), true))
+		c.drain()
 		c.close("server", err)
 		return
 	}
@@ -67,6 +70,22 @@ func (c *conn) refuse(err error) {
 		err = nil
 	}
 	c.close("client", err)
+}
+
+// The bounds of drain.
+const (
+	drainTime  = time.Second
+	drainBytes = 16 << 20
+)
+
+// drain reads on for a while where the client may still be sending: closing at once would reset the connection and take
+// the refusal away.
+func (c *conn) drain() {
+	cw, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || cw.CloseWrite() != nil || c.nc.SetReadDeadline(clock.Now().Add(drainTime)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, c.nc, drainBytes) // its end, whatever it is, is what is waited for
 }
 
 // exchange answers one request and reports whether the connection may carry another.
@@ -93,7 +112,10 @@ func (c *conn) exchange(req Request) bool {
 	if script.FromRead {
 		p.slot = 0
 	}
-	return p.play(compile(script, req, opts))
+	pl := compile(script, req, opts)
+	c.untold.Store(pl.untold)
+	defer c.untold.Store(false)
+	return p.play(pl)
 }
 
 // close closes the connection once and enters who did.
@@ -107,13 +129,22 @@ func (c *conn) close(by string, err error) {
 // abandon closes the connection for the server.
 func (c *conn) abandon() { c.close("server", nil) }
 
+// interrupt closes the connection in the middle of whatever is sent, so that nobody takes it for whole.
+func (c *conn) interrupt() {
+	if c.untold.Load() {
+		c.cut(true)
+		return
+	}
+	c.abandon()
+}
+
 // cut closes the connection without the farewell of its protocol: FIN alone, or RST.
 func (c *conn) cut(reset bool) {
 	raw := c.nc
 	if t, ok := raw.(*tls.Conn); ok {
 		raw = t.NetConn()
 	}
-	if t, ok := raw.(*net.TCPConn); ok && reset {
+	if t, ok := raw.(interface{ SetLinger(int) error }); ok && reset {
 		_ = t.SetLinger(0) // fails on a closed socket only
 	}
 	c.once.Do(func() {

@@ -113,9 +113,13 @@ func (p *player) write(w planned) bool {
 	return err == nil
 }
 
-// relay lets answer write to the client, and ends the connection.
-func (p *player) relay(answer func(ctx context.Context, w io.Writer)) bool {
-	answer(p.watch.ctx, relayWriter{p})
+// relay lets answer write to the client, and ends the connection as it says.
+func (p *player) relay(answer func(ctx context.Context, w io.Writer) Ending) bool {
+	p.conn.untold.Store(true) // what it writes is not looked at
+	defer p.conn.untold.Store(false)
+	if answer(p.watch.ctx, relayWriter{p}) == EndReset {
+		return p.finish(EndReset)
+	}
 	return p.finish(EndClose)
 }
 
@@ -180,6 +184,8 @@ func (p *player) finish(end Ending) bool {
 	switch {
 	case ended == EndedGone:
 		p.conn.close("client", nil)
+	case ended == EndedClose && !p.conn.srv.didCrash():
+		p.conn.interrupt()
 	case end == EndKeep:
 		return true
 	case end == EndCrash:

@@ -58,7 +58,7 @@ func readHead(br *bufio.Reader, req *Request) error {
 		return err
 	}
 	parts := strings.Split(line, " ")
-	if len(parts) != 3 || !strings.HasPrefix(parts[2], "HTTP/1.") {
+	if len(parts) != 3 || !strings.HasPrefix(parts[2], "HTTP/1.") || strings.ContainsFunc(line, unprintable) {
 		return fmt.Errorf("%w: request line %q", errMalformed, line)
 	}
 	req.Method, req.Target, req.Proto = parts[0], parts[1], parts[2]
@@ -71,30 +71,39 @@ func readHead(br *bufio.Reader, req *Request) error {
 			return nil
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || name == "" {
+		if !ok || name == "" || strings.ContainsAny(name, " \t") || strings.ContainsFunc(value, unprintable) {
 			return fmt.Errorf("%w: header line %q", errMalformed, line)
 		}
 		req.Headers = append(req.Headers, exchange.Header{Name: name, Value: strings.Trim(value, " \t")})
 	}
 }
 
-// bodyFraming says how the body of a request is delimited.
+// unprintable reports whether a rune cannot stand in a line of a head: whoever reads the request behind us might take it for
+// the end of the line.
+func unprintable(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// bodyFraming says how the body of a request is delimited. What two readers could understand in two ways is refused.
 func bodyFraming(hs []exchange.Header) (length int, chunked bool, err error) {
-	if v, ok := exchange.HeaderValue(hs, "Transfer-Encoding"); ok {
-		if !strings.EqualFold(v, "chunked") {
-			return 0, false, fmt.Errorf("%w: transfer encoding %q", errMalformed, v)
+	stated := ""
+	for _, h := range hs {
+		switch {
+		case strings.EqualFold(h.Name, "Transfer-Encoding"):
+			if chunked || !strings.EqualFold(h.Value, "chunked") {
+				return 0, false, fmt.Errorf("%w: transfer encoding %q", errMalformed, h.Value)
+			}
+			chunked = true
+		case strings.EqualFold(h.Name, "Content-Length"):
+			n, err := strconv.ParseUint(h.Value, 10, 63)
+			if err != nil || stated != "" && h.Value != stated {
+				return 0, false, fmt.Errorf("%w: content length %q", errMalformed, h.Value)
+			}
+			length, stated = int(n), h.Value
 		}
-		return 0, true, nil
 	}
-	v, ok := exchange.HeaderValue(hs, "Content-Length")
-	if !ok {
-		return 0, false, nil
+	if chunked && stated != "" {
+		return 0, false, fmt.Errorf("%w: both a content length and a transfer encoding", errMalformed)
 	}
-	length, err = strconv.Atoi(v)
-	if err != nil || length < 0 {
-		return 0, false, fmt.Errorf("%w: content length %q", errMalformed, v)
-	}
-	return length, false, nil
+	return length, chunked, nil
 }
 
 func readChunked(br *bufio.Reader, limit int) ([]byte, error) {

@@ -78,8 +78,8 @@ type Script struct {
 	Usage Usage // what the answer reports, for the truth
 
 	// Relay answers instead of all the above: what it writes goes to the client as it is, and the connection ends when it
-	// returns. ctx ends when the client has left or the server is closed.
-	Relay func(ctx context.Context, w io.Writer)
+	// returns, as it says: EndReset, or else EndClose. ctx ends when the client has left or the server is closed.
+	Relay func(ctx context.Context, w io.Writer) Ending
 	// Done is told of the request when it has ended, before the next one on the connection is read; nil = nobody is.
 	Done func(Record)
 

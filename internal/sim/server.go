@@ -111,7 +111,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 }
 
 // Close closes listeners and connections and waits until every connection's goroutine has ended. Running answers are
-// cut off. It may be called several times. It returns nil, always.
+// cut off, by a reset where the end of the connection alone would pass for the end of the answer. It may be called several times. It returns nil, always.
 func (s *Server) Close() error {
 	s.shut(false)
 	s.wg.Wait()
@@ -159,7 +159,11 @@ func (s *Server) shut(crash bool) {
 		ln.Close()
 	}
 	for c := range s.conns {
-		c.abandon()
+		if crash {
+			c.abandon()
+		} else {
+			c.interrupt()
+		}
 	}
 }
 
@@ -176,6 +180,13 @@ func (s *Server) remove(ln net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.listeners, ln)
+}
+
+// didCrash reports whether a planned crash took the server down.
+func (s *Server) didCrash() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.crashed
 }
 
 // verdict is what Serve returns: err is of no interest once the server was told to stop.
