@@ -347,12 +347,16 @@ func foreignExchange(h *harEntry, req exchange.Request, resp exchange.Response) 
 	return x
 }
 
-// asDecoded are the headers of an answer whose body an archive has without its content coding.
+// asDecoded are the headers of an answer whose body an archive has without its content coding. Browsers save a header
+// that came several times as one whose values stand on lines of their own.
 func asDecoded(hs []exchange.Header) []exchange.Header {
 	var out []exchange.Header
 	for _, h := range hs {
-		if !strings.EqualFold(h.Name, "Content-Encoding") && !strings.HasPrefix(h.Name, ":") {
-			out = append(out, h)
+		if strings.EqualFold(h.Name, "Content-Encoding") || strings.HasPrefix(h.Name, ":") {
+			continue
+		}
+		for value := range strings.SplitSeq(h.Value, "\n") {
+			out = append(out, exchange.Header{Name: h.Name, Value: strings.TrimSpace(value)})
 		}
 	}
 	return out

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -67,21 +69,28 @@ func NewStandIn(ctx context.Context, src Source, run *exchange.Run, f Filter, o 
 			err = context.Cause(ctx)
 		}
 		if err == nil && p.filter.Match(&row) {
-			err = s.index.add(src, &row)
+			err = s.index.add(src, &row, false)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	if len(s.index.takes) == 0 {
-		return nil, &exchange.Error{Op: "serve run", Object: string(run.ID), Side: exchange.SideClient,
-			Cause: fmt.Errorf("%w: it has no answer that can be given", exchange.ErrMiss), Hint: "store ls RUN shows what there is"}
+		return nil, &exchange.Error{Op: "serve", Object: cmp.Or(run.Name, string(run.ID)), Side: exchange.SideClient,
+			Cause: fmt.Errorf("%w: it has no answer that can be given%s", exchange.ErrMiss, s.index.excuses()), Hint: "name a run, or a file, that was recorded with its answers"}
 	}
 	return s, nil
 }
 
-// Add makes an exchange that was recorded meanwhile, of any run of src, an answer too.
-func (s *StandIn) Add(src Source, row *exchange.Summary) error { return s.index.add(src, row) }
+// Add makes an exchange that was recorded meanwhile, of any run of src, an answer too. It was given once, when it was
+// recorded: a Strict stand-in does not give it again. What did not come to a complete answer is none: a refusal for load, or
+// an engine that went away, is nothing to repeat to a client that tries again.
+func (s *StandIn) Add(src Source, row *exchange.Summary) error {
+	if row.Outcome != exchange.OutcomeComplete {
+		return nil
+	}
+	return s.index.add(src, row, true)
+}
 
 // Config is that of a server which answers with s and does nothing else.
 func (s *StandIn) Config() sim.Config {
@@ -109,6 +118,9 @@ func (s *StandIn) Answer(req sim.Request) *sim.Script {
 // give answers with a record.
 func (s *StandIn) give(req sim.Request, a *inquiry, found match) *sim.Script {
 	x, row, err := found.take.src.Exchange(found.take.id)
+	if errors.Is(err, exchange.ErrMiss) {
+		return s.unmatched(req, a, MissRemoved)
+	}
 	if err != nil {
 		return s.broken(req, a, fmt.Errorf("read recorded answer: %w", err))
 	}
@@ -154,7 +166,7 @@ func ask(req sim.Request) *inquiry {
 func (s *StandIn) unmatched(req sim.Request, a *inquiry, why MissReason) *sim.Script {
 	if s.o.Forward != nil {
 		s.forwarded.Add(1)
-		return &sim.Script{Relay: func(ctx context.Context, w io.Writer) { s.forward(ctx, req, w) }}
+		return &sim.Script{Relay: func(ctx context.Context, w io.Writer) sim.Ending { return s.forward(ctx, req, w) }}
 	}
 	if why == MissNotRecorded {
 		if script := s.probe(req); script != nil {

@@ -12,19 +12,44 @@ import (
 )
 
 // forward sends a request that is not recorded to the server behind Forward, as it was sent to us but for its framing, and
-// copies what comes back to w. The connection is for this request alone.
-func (s *StandIn) forward(ctx context.Context, req sim.Request, w io.Writer) {
+// copies what comes back to w. The connection is for this request alone. A reset of that server is one for the client too,
+// and so is whatever else keeps the answer from being read to its end.
+func (s *StandIn) forward(ctx context.Context, req sim.Request, w io.Writer) sim.Ending {
 	conn, err := s.o.Forward(ctx)
 	if err != nil {
 		script := sim.ErrorScript(req, 502, "server_error", "pass on request: "+err.Error())
 		_, _ = w.Write(script.Bytes(req)) // the connection ends here
-		return
+		return sim.EndClose
 	}
+	p := &passage{conn: conn, request: req, sent: make(chan struct{})}
+	p.Open()
+	defer p.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // the client left: nobody waits
-	defer conn.Close()
-	if err := passOn(conn, req); err == nil {
-		_, _ = io.Copy(w, conn) // an early end is one for the client too
+	if _, err := io.Copy(w, conn); err != nil {
+		return sim.EndReset
 	}
+	return sim.EndClose // an early end is one for the client too
+}
+
+// passage is a request on its way. A server may answer before it has read all of it, and then wants to be heard first.
+type passage struct {
+	conn    net.Conn
+	request sim.Request
+	sent    chan struct{} // closed when nothing more is sent
+}
+
+// Open begins to send.
+func (p *passage) Open() {
+	go func() {
+		defer close(p.sent)
+		_ = passOn(p.conn, p.request) // who does not take it has answered, or ends the connection
+	}()
+}
+
+// Close ends the connection and waits until nothing is sent any more.
+func (p *passage) Close() {
+	_ = p.conn.Close() // all that was wanted of it was read
+	<-p.sent
 }
 
 // passOn writes a request. Its body is whole, so it has a length.

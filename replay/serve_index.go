@@ -3,6 +3,8 @@ package replay
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -84,8 +86,9 @@ func whereOf(method, target string) string {
 	return method + " " + path
 }
 
-// add makes the exchange of a row an answer, or notes why it is none.
-func (ix *index) add(src Source, row *exchange.Summary) error {
+// add makes the exchange of a row an answer, or notes why it is none. given says that its client got the answer when it was
+// recorded, so that it counts as given.
+func (ix *index) add(src Source, row *exchange.Summary, given bool) error {
 	var x *exchange.Exchange
 	// A row tells all that is asked of most exchanges. A body that was cut, a request under a content coding, and what is
 	// left of a request without what may differ are in the exchange only.
@@ -107,7 +110,7 @@ func (ix *index) add(src Source, row *exchange.Summary) error {
 		}
 		return nil
 	}
-	t := &take{src: src, id: exchange.ID(strings.Clone(string(row.ID))), place: len(ix.takes), size: row.RequestBytes}
+	t := &take{src: src, id: exchange.ID(strings.Clone(string(row.ID))), place: len(ix.takes), size: row.RequestBytes, used: given}
 	ix.takes = append(ix.takes, t)
 	where := whereOf(row.Method, row.Path)
 	if ix.at[where] == nil {
@@ -168,6 +171,7 @@ func (ix *index) model(name string) {
 // Reasons for which a record is no answer.
 const (
 	leftNoAnswer = "no answer was recorded"
+	leftNoFinal  = "no final answer was recorded"
 	leftCut      = "the answer was recorded in part"
 	leftTunnel   = "it is an upgraded connection"
 	leftRequest  = "the request was recorded in part"
@@ -180,6 +184,8 @@ func unserved(row *exchange.Summary, x *exchange.Exchange) string {
 		return leftNoAnswer
 	case row.Status == 101:
 		return leftTunnel
+	case row.Status >= 100 && row.Status < 200:
+		return leftNoFinal
 	case x != nil && !x.Request.Body.Whole():
 		return leftRequest
 	case x != nil && (!x.Response.Body.Whole() || bodyMissing(x)):
@@ -325,4 +331,17 @@ func (ix *index) counts() (all, unserved int, left map[string]int) {
 		}
 	}
 	return len(ix.takes), unserved, left
+}
+
+// excuses are the reasons for which records are no answers, each with their number: " (2 records: REASON)".
+func (ix *index) excuses() string {
+	_, _, left := ix.counts()
+	var parts []string
+	for _, why := range slices.Sorted(maps.Keys(left)) {
+		parts = append(parts, count(left[why], "record", "records")+": "+why)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
 }

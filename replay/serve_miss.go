@@ -20,6 +20,7 @@ const (
 	MissExhausted   MissReason = "exhausted"    // each recorded answer was given once, and no more is wanted
 	MissNoAnswer    MissReason = "no_answer"    // it was asked, and the record has no answer that can be given
 	MissCollision   MissReason = "collision"    // another request has the same key
+	MissRemoved     MissReason = "removed"      // its record was removed from the store meanwhile
 	MissBroken      MissReason = "broken"       // the record cannot be read
 )
 
@@ -30,6 +31,8 @@ func (r MissReason) text() string {
 		return "each recorded answer to this request was given once"
 	case MissNoAnswer:
 		return "this request was recorded without an answer that can be given"
+	case MissRemoved:
+		return "the record of this request was removed meanwhile"
 	case MissCollision:
 		return "another recorded request has the same key"
 	}

@@ -61,8 +61,11 @@ func (p pacer) at(ns int64) time.Duration {
 	if p.speed == 0 || ns <= p.zero {
 		return 0
 	}
-	return time.Duration(float64(ns-p.zero) / p.speed)
+	return time.Duration(min(float64(ns-p.zero)/p.speed, float64(longestWait)))
 }
+
+// longestWait bounds the instants of an answer, which a file may state and a small speed may stretch without end.
+const longestWait = 10 * 365 * 24 * time.Hour
 
 // servedFrom is the instant at which the engine had the request: when its last byte was sent, or its first one where the
 // answer began before.
@@ -179,14 +182,14 @@ func outside(body []byte, s stretch, removed []stretch) []byte {
 // this client cannot read.
 func dress(s *sim.Script, x *exchange.Exchange, f answerForm) {
 	head := x.Response.Head
-	if !bytes.HasPrefix(head, []byte("HTTP/1.")) {
+	if !singleHead(head) {
 		s.Framing, s.Reason, s.Headers = sim.FramingChunked, x.Response.Reason, ownHeaders(x.Response.Headers)
 		if f.request.Proto == "HTTP/1.0" {
 			s.Framing = sim.FramingClose
 		}
 		return
 	}
-	s.Framing, s.Trailers = framingOf(x.Response.Headers), x.Response.Trailers
+	s.Framing, s.Trailers = framingOf(x.Response.Headers), cleanHeaders(x.Response.Trailers)
 	if s.Framing == sim.FramingChunked && f.request.Proto == "HTTP/1.0" {
 		head, s.Framing = withoutLines(head, "Transfer-Encoding", "Trailer"), sim.FramingClose
 	}
@@ -206,6 +209,22 @@ func dress(s *sim.Script, x *exchange.Exchange, f answerForm) {
 	if s.End == sim.EndKeep && endsConnection(x, s.Framing) {
 		s.End = sim.EndClose
 	}
+}
+
+// singleHead reports whether head is one of HTTP/1 and ends where it ends. One that was read from a connection is; one that
+// was made of what another tool or a person says of an answer may hold a second.
+func singleHead(head []byte) bool {
+	lines := bytes.SplitAfter(head, []byte("\n"))
+	if !bytes.HasPrefix(head, []byte("HTTP/1.")) || len(lines) < 3 || len(lines[len(lines)-1]) > 0 {
+		return false
+	}
+	for i, line := range lines[:len(lines)-1] {
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		if last := i == len(lines)-2; (len(line) == 0) != last || bytes.IndexByte(line, '\r') >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // hasBody reports whether the answer is of a kind that carries one.
@@ -251,9 +270,24 @@ func ownHeaders(hs []exchange.Header) (out []exchange.Header) {
 		case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "upgrade", "trailer":
 			continue
 		}
-		if !strings.HasPrefix(h.Name, ":") {
-			out = append(out, h)
+		out = append(out, h)
+	}
+	return cleanHeaders(out)
+}
+
+// cleanHeaders are those headers that have a name, each on one line.
+func cleanHeaders(hs []exchange.Header) (out []exchange.Header) {
+	for _, h := range hs {
+		if h.Name == "" || strings.ContainsFunc(h.Name, notToken) {
+			continue
 		}
+		h.Value = strings.Map(func(r rune) rune {
+			if r < ' ' && r != '\t' || r == 0x7f {
+				return ' '
+			}
+			return r
+		}, h.Value)
+		out = append(out, h)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net"
 
 	"github.com/benchproxy/benchproxy/internal/sim"
 )
@@ -10,6 +11,7 @@ import (
 type scripted struct {
 	*sim.Server
 	url    string
+	addr   net.Addr
 	served chan error // what Serve came to
 }
 
@@ -18,7 +20,7 @@ func startScripted(addr string, explicit bool, cfg sim.Config) (*scripted, error
 	if err != nil {
 		return nil, err
 	}
-	s := &scripted{Server: sim.New(cfg), url: "http://" + ln.Addr().String(), served: make(chan error, 1)}
+	s := &scripted{Server: sim.New(cfg), url: "http://" + ln.Addr().String(), addr: ln.Addr(), served: make(chan error, 1)}
 	s.start(func() error { return s.Serve(ln) })
 	return s, nil
 }

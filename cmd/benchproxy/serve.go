@@ -15,8 +15,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/internal/sim"
 	"github.com/benchproxy/benchproxy/proxy"
@@ -168,7 +168,21 @@ func (p *program) serve(c *cli.Context) error {
 		return err
 	}
 	report := v.standIn.Report()
-	return errors.Join(v.print(&report), report.Err())
+	return errors.Join(v.print(&report), v.verdict(&report))
+}
+
+// verdict is what speaks against what the stand-in did, with what can be done about it.
+func (v *serving) verdict(r *replay.ServeReport) error {
+	err := r.Err()
+	if err == nil {
+		return nil
+	}
+	e := &exchange.Error{Op: "serve", Object: v.named, Side: exchange.SideClient, Cause: err,
+		Hint: "--relax PATH lets requests differ there, --on-miss record asks an engine"}
+	if r.Failed > 0 {
+		e.Side, e.Hint = exchange.SideStore, "store check tells what is damaged"
+	}
+	return e
 }
 
 // serving is a stand-in with all that stands around it.
@@ -186,7 +200,11 @@ type serving struct {
 	store    *recorder.Store
 	writer   *recorder.Writer
 	upstream *proxy.Upstream
+	session  *proxy.Session
 	front    *proxy.Server
+	catalog  *engines.Catalog
+	ident    *identifier // nil: nobody is asked
+	counting *counting   // nil: as ident
 	inside   *sim.PipeListener
 	failed   chan error // front stopped by itself
 	wg       sync.WaitGroup
@@ -205,8 +223,10 @@ func (v *serving) open(c *cli.Context, p *program) error {
 	if v.standIn, err = replay.NewStandIn(c.Context, v.source, run, v.s.filter, o); err != nil {
 		return err
 	}
-	v.server, err = startScripted(v.s.listen, v.s.exactly, v.standIn.Config())
-	return err
+	if v.server, err = startScripted(v.s.listen, v.s.exactly, v.standIn.Config()); err != nil {
+		return err
+	}
+	return v.begin()
 }
 
 // options are those of the stand-in, with a way out only where misses are to take it.
@@ -263,14 +283,6 @@ func (v *serving) openRuns(c *cli.Context, p *program) (err error) {
 	return err
 }
 
-// openStore opens the store that takes the misses.
-func (v *serving) openStore() (err error) {
-	if v.store == nil {
-		v.store, err = recorder.Open(v.s.store, recorder.Options{Sync: v.s.sync, Harness: version(), Host: thisHost().Fingerprint()})
-	}
-	return err
-}
-
 // hold reads a file into memory. A store that was only opened to see that it has no such run is let go.
 func (v *serving) hold(ctx context.Context, name string) (*exchange.Run, error) {
 	v.closeReading()
@@ -293,85 +305,6 @@ func (v *serving) closeReading() {
 		v.reading.Close()
 	}
 	v.reading = nil
-}
-
-// openFront puts a proxy in front of the target, in memory, and gives the way to it. Only here does anything exist by which
-// a request can leave.
-func (v *serving) openFront() (func(context.Context) (net.Conn, error), error) {
-	u := v.s.targets[0]
-	o := v.s.upstream
-	o.Name, o.URL, o.Credentials = u.name, u.url, u.credentials
-	var err error
-	if v.upstream, err = proxy.NewUpstream(o); err != nil {
-		return nil, fmt.Errorf("--target: %w", err)
-	}
-	so := v.s.session
-	so.Mode, so.Harness, so.Identity = "proxy", version(), identity(u.label)
-	if v.s.onMiss == missRecord {
-		if err := v.openStore(); err != nil {
-			return nil, err
-		}
-		run := newRun("record", v.s.name, v.s.targets)
-		run.Labels, run.Identity, run.Serve = v.s.labels, so.Identity, v.rules()
-		v.writer, err = v.store.NewWriter(run, recorder.WriterOptions{
-			Derive:   func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) },
-			OnStored: v.learn,
-		})
-		if err != nil {
-			return nil, err
-		}
-		so.Run, so.Mode, so.Sink = run.ID, run.Mode, v.writer
-	}
-	if v.front, err = proxy.NewServer(proxy.ServerOptions{Session: proxy.NewSession(so), Upstream: v.upstream}); err != nil {
-		return nil, err
-	}
-	v.inside = sim.NewPipeListener()
-	v.wg.Go(func() {
-		if err := v.front.Serve(v.inside); err != nil {
-			v.failed <- err
-		}
-	})
-	return v.inside.Dial, nil
-}
-
-// rules are the matching rules as they stand with a run.
-func (v *serving) rules() *exchange.Serve {
-	r := &exchange.Serve{Source: v.named, Speed: v.s.what.Speed, Strict: v.s.what.Strict, Relax: []string{}}
-	for _, rule := range v.s.what.Relax {
-		r.Relax = append(r.Relax, rule.String())
-	}
-	return r
-}
-
-// learn makes a miss that was recorded an answer.
-func (v *serving) learn(row exchange.Summary) {
-	if err := v.standIn.Add(v.store, &row); err != nil {
-		note(v.env.Stderr, "recorded miss %s: %v", row.ID, err)
-	}
-}
-
-// Close ends the server, then what takes the misses, then the store.
-func (v *serving) Close() error {
-	var errs []error
-	if v.server != nil {
-		errs = append(errs, v.server.Close())
-	}
-	if v.front != nil {
-		errs = append(errs, v.front.Close())
-	}
-	v.wg.Wait()
-	if v.upstream != nil {
-		errs = append(errs, v.upstream.Close())
-	}
-	if v.writer != nil {
-		_, err := v.writer.Close(context.Background())
-		errs = append(errs, err)
-	}
-	v.closeReading()
-	if v.store != nil {
-		errs = append(errs, v.store.Close())
-	}
-	return errors.Join(errs...)
 }
 
 // announce tells what is served where.
