@@ -140,6 +140,22 @@ func median(values []float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
+// byModel are the figures of rows, by model and metric.
+func byModel(rows []listed) map[string]map[string][]float64 {
+	groups := map[string]map[string][]float64{}
+	for _, row := range rows {
+		if groups[row.Model] == nil {
+			groups[row.Model] = map[string][]float64{}
+		}
+		for _, metric := range []string{"ttft_ms", "decode_tps", "completion_tokens"} {
+			if v := row.Metrics[metric]; v != nil {
+				groups[row.Model][metric] = append(groups[row.Model][metric], *v)
+			}
+		}
+	}
+	return groups
+}
+
 // TestDuckDBAgrees holds that DuckDB reads the tables, counts the same rows, and comes to the same medians per model as
 // the rows of the store.
 func TestDuckDBAgrees(t *testing.T) {
@@ -162,17 +178,7 @@ func TestDuckDBAgrees(t *testing.T) {
 	if got := query(t, db, "SELECT 'n', count(DISTINCT id) FROM exchanges WHERE id IN (SELECT exchange FROM events)")["n"]; got[0] == 0 {
 		t.Error("events do not join with their exchanges")
 	}
-	groups := map[string]map[string][]float64{}
-	for _, row := range rows {
-		if groups[row.Model] == nil {
-			groups[row.Model] = map[string][]float64{}
-		}
-		for _, metric := range []string{"ttft_ms", "decode_tps", "completion_tokens"} {
-			if v := row.Metrics[metric]; v != nil {
-				groups[row.Model][metric] = append(groups[row.Model][metric], *v)
-			}
-		}
-	}
+	groups := byModel(rows)
 	got := query(t, db, `SELECT model, count(*), count(ttft_ms), median(ttft_ms), median(decode_tps), sum(completion_tokens)::DOUBLE
 		FROM exchanges GROUP BY model ORDER BY model`)
 	if len(got) != len(groups) || len(got) != 2 {
