@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -179,7 +180,8 @@ func TestEachTargetIsSpokenToInItsDialect(t *testing.T) {
 	})
 }
 
-// refusing answers 400 with a message to the requests whose body has a field.
+// refusing answers 400 with a message to the requests whose body has a field. It takes a moment for it: requests that are
+// sent together are all under way when the first one is refused.
 func refusing(field, body string, count *atomic.Int32) sim.Config {
 	c := steady
 	c.Handler = func(req sim.Request) *sim.Script {
@@ -187,7 +189,7 @@ func refusing(field, body string, count *atomic.Int32) sim.Config {
 			return nil
 		}
 		count.Add(1)
-		return &sim.Script{Status: 400, Framing: sim.FramingLength, Steps: []sim.Step{{Data: []byte(body)}},
+		return &sim.Script{Status: 400, Framing: sim.FramingLength, HeadAt: 10 * time.Millisecond, Steps: []sim.Step{{At: 10 * time.Millisecond, Data: []byte(body)}},
 			Headers: []exchange.Header{{Name: "Content-Type", Value: "application/json"}}}
 	}
 	return c
@@ -237,6 +239,37 @@ func TestRequestsInFlightLearnToo(t *testing.T) {
 			t.Errorf("items %+v", r.Items)
 		} else if len(r.Waves) != 1 || r.Waves[0].Streams != 4 || r.Waves[0].Failed != 4 || r.Waves[0].Figures[measure.BatchTPS].Reason != measure.ReasonMemberFailed {
 			t.Errorf("members that were sent again did not run together: %+v", r.Waves)
+		}
+	})
+}
+
+// TestWavesAfterALessonAreWhole holds that a refusal costs the wave in which it came, at each target, and no later one.
+func TestWavesAfterALessonAreWhole(t *testing.T) {
+	var refused atomic.Int32
+	o := PlanOptions{Loop: LoopWaves, Concurrency: 4, Targets: []string{"a", "b"}}
+	rig{engine: refusing("max_tokens", limitRefused, &refused)}.play(t, many(12, 0, 12), o, func(t *testing.T, p *played) {
+		if p.err != nil {
+			t.Fatal(p.err)
+		}
+		sent := 0
+		for i := range p.records {
+			r := p.driver.Report(i)
+			sent += r.Items.Requests
+			if r.Items.Complete != 12 || r.Items.Failed != 0 {
+				t.Errorf("items %+v", r.Items)
+			}
+			for _, w := range r.Waves {
+				whole := w.Figures[measure.BatchTPS].Present()
+				if whole != (w.Failed == 0) {
+					t.Errorf("wave %s of %d, %d failed: %+v", w.Wave, w.Streams, w.Failed, w.Figures)
+				}
+			}
+			if last := r.Waves[len(r.Waves)-1]; last.Failed != 0 || len(r.Waves) < 3 {
+				t.Errorf("waves %+v", r.Waves)
+			}
+		}
+		if n := int(refused.Load()); sent != 24+n || n < 2 || n > 8 {
+			t.Errorf("%d requests, %d refused", sent, n)
 		}
 	})
 }

@@ -24,6 +24,8 @@
 //   - A request is sent once. Only a 503 that says when to come back, and a 400 that wants a field called otherwise or left
 //     out (drive_lessons.go), are followed by another, an exchange of its own.
 //   - What was changed of a request is in its record; the bytes outside of a change are those of the workload.
+//   - A request in the dialect of its target is changed only where the target is known to spell a field otherwise
+//     (bridge.Endpoint.Respell), and then asks for the same. That is no other plan: its hash stays.
 //   - A driver that ends early cuts what runs, waits for it, and says why. No goroutine outlives Run.
 //
 // A stand-in (serve.go, one serve_*.go for each part) is the other way round: it answers requests from recorded exchanges with

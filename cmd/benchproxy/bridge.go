@@ -231,7 +231,7 @@ func (r *replaying) checkPlan() error {
 	}
 	for i, b := range r.s.plan.Changes.Bridges {
 		if n := r.plan.Respelled(i); n > 0 && !r.s.json && !r.s.quiet {
-			note(r.env.Stderr, "%s: %d of %s say something as %s spells it", r.s.targets[i].name, n, countOf(r.plan.Requests, "request"), b.Engine)
+			note(r.env.Stderr, "%s: %d of %s respelled for %s", r.s.targets[i].name, n, countOf(r.plan.Requests, "request"), b.Engine)
 		}
 	}
 	if !r.s.plan.Changes.Lossy || len(r.s.plan.Changes.Bridges) == 0 {

@@ -12,5 +12,7 @@
 //     request as it was recorded, and the reason.
 //   - Text, schemas, arguments and numbers keep their bytes: numbers are not recomputed, members are not reordered.
 //   - From one dialect to another and back a request of what both can say is the same Request again.
-//   - A request in the dialect of its target is not for this package: it is sent as it is.
+//   - A request in the dialect of its target is not written anew. Of chat, what engines spell differently is told as edits
+//     (spelling.go, respell*.go), each with its reason: a field is recognized by the profiles of engines alone, one that the
+//     target spells so stays, and so does all of which its profile says nothing.
 package bridge
