@@ -17,6 +17,8 @@ type chat struct {
 	MaxTokens      int       `json:"max_tokens"`
 	Temperature    int       `json:"temperature"`
 	*sampling
+	Logprobs      bool           `json:"logprobs,omitempty"`
+	TopLogprobs   int            `json:"top_logprobs,omitempty"`
 	Stream        bool           `json:"stream"`
 	StreamOptions map[string]any `json:"stream_options,omitempty"`
 }

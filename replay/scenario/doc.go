@@ -4,8 +4,8 @@
 // A Scenario is data with two pure functions: the first request, and the next request from the one before and its
 // answer. All bodies are those of chat completions; whoever sends them spells them for the engine. Scenario.Request puts
 // the functions together (scenario.go), chat.go is the form of a body, plan.go lists the cases of a suite, and the
-// scenarios themselves are a file each kind (validation.go, policies.go, workflows.go, code.go, tooluse.go); prose.go makes
-// the text of long prompts.
+// scenarios themselves are a file each kind (validation.go, policies.go, workflows.go, code.go, tooluse.go, levels.go);
+// prose.go makes the text of long prompts.
 //
 // Invariants:
 //

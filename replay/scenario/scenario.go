@@ -169,7 +169,7 @@ func (s Scenario) TagName() string {
 
 // All lists the scenarios in the order of their suites.
 func All() []Scenario {
-	return slices.Concat(policyScenarios(), validationScenarios(), workflowScenarios(), codeScenarios(), toolUseScenarios())
+	return slices.Concat(policyScenarios(), validationScenarios(), workflowScenarios(), codeScenarios(), toolUseScenarios(), levelScenarios())
 }
 
 // Lookup finds a scenario by its id.
