@@ -223,6 +223,9 @@ func singleHead(head []byte) bool {
 		if last := i == len(lines)-2; (len(line) == 0) != last || bytes.IndexByte(line, '\r') >= 0 {
 			return false
 		}
+		if header := i > 0 && len(line) > 0 && line[0] != ' ' && line[0] != '\t'; header && bytes.IndexByte(line, ':') < 1 {
+			return false
+		}
 	}
 	return true
 }
