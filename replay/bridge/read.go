@@ -20,8 +20,14 @@ type Change struct {
 // reader reads a request and gathers what cannot be carried.
 type reader struct {
 	changes []Change
-	calls   []Call // seen so far, in order
-	made    int    // ids that were made
+	calls   []seenCall // so far, in order
+}
+
+// seenCall is a call with the id under which its result is looked for.
+type seenCall struct {
+	Call
+	said     string // id in the recorded request, "" when it had none
+	answered bool
 }
 
 func (r *reader) lose(path string, raw json.RawMessage, reason string) {
@@ -193,25 +199,41 @@ func schema(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// called notes a call and gives it an id where it has none.
-func (r *reader) called(c Call) Call {
-	if c.ID == "" {
-		r.made++
-		c.ID = fmt.Sprintf("call_%d", r.made)
+// called notes a call. One without an id gets one, and so does one whose id an earlier call has: engines count calls from
+// the beginning in every answer, and others refuse an id that is there twice.
+func (r *reader) called(c Call, path string) Call {
+	seen := seenCall{said: c.ID}
+	for n := 1; c.ID == "" || slices.ContainsFunc(r.calls, func(have seenCall) bool { return have.ID == c.ID }); n++ {
+		c.ID = fmt.Sprintf("call_%d", n)
+		if seen.said != "" {
+			c.ID = fmt.Sprintf("%s_%d", seen.said, n+1)
+		}
 	}
-	r.calls = append(r.calls, c)
+	if seen.said != "" && seen.said != c.ID {
+		r.tell(path, encode(seen.said), string(encode(c.ID)), "an earlier call has that id")
+	}
+	seen.Call = c
+	r.calls = append(r.calls, seen)
 	return c
 }
 
-// answers finds the call that a result belongs to: by id, else the first open one of that name, else the first open one.
-func (r *reader) answers(res Result, answered map[string]bool) Result {
-	for _, c := range r.calls {
-		open := !answered[c.ID] && (res.Name == "" || res.Name == c.Name)
-		if res.ID == c.ID || res.ID == "" && open {
-			res.ID, res.Name = c.ID, c.Name
-			answered[c.ID] = true
-			return res
+// answers finds the call that a result belongs to: by its id, or by its name where it has none, or else any; each time the
+// first one that is open, and of those with its id the last one when none is.
+func (r *reader) answers(res Result) Result {
+	found := -1
+	for i, c := range r.calls {
+		fits := res.ID == c.said && res.ID != "" || res.ID == "" && !c.answered && (res.Name == "" || res.Name == c.Name)
+		if fits {
+			found = i
+			if !c.answered {
+				break
+			}
 		}
+	}
+	if found >= 0 {
+		c := &r.calls[found]
+		c.answered = true
+		res.ID, res.Name = c.ID, c.Name
 	}
 	return res
 }
@@ -232,6 +254,10 @@ func image(url string) Media {
 	rest, ok := strings.CutPrefix(url, "data:")
 	kind, data, isData := strings.Cut(rest, ";base64,")
 	if ok && isData {
+		kind, _, _ = strings.Cut(kind, ";") // parameters of a type are of no use to those who want it alone
+		if kind == "" {
+			kind = imageType(data)
+		}
 		return Media{Type: kind, Data: data}
 	}
 	return Media{URL: url}

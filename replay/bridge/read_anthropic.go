@@ -13,13 +13,12 @@ func readAnthropic(r *reader, _ string, f *fields) *Request {
 	q.Stream, _ = f.flag("stream")
 	q.Usage = q.Stream
 	if system := f.value("system"); system.Raw != nil {
-		if parts := r.blocks(system, nil); len(parts) > 0 {
+		if parts := r.blocks(system); len(parts) > 0 {
 			q.add(Message{Role: RoleSystem, Parts: parts, Path: system.Path})
 		}
 	}
-	answered := map[string]bool{}
 	for _, v := range f.array("messages") {
-		r.anthropicMessage(q, v, answered)
+		r.anthropicMessage(q, v)
 	}
 	for _, v := range f.array("tools") {
 		r.anthropicTool(q, v)
@@ -46,10 +45,10 @@ func readAnthropic(r *reader, _ string, f *fields) *Request {
 	return q
 }
 
-func (r *reader) anthropicMessage(q *Request, v Value, answered map[string]bool) {
+func (r *reader) anthropicMessage(q *Request, v Value) {
 	f := r.fields(v)
 	role := f.text("role")
-	m := Message{Path: v.Path, Parts: r.blocks(f.value("content"), answered)}
+	m := Message{Path: v.Path, Parts: r.blocks(f.value("content"))}
 	switch role {
 	case "user":
 		q.addTurn(m)
@@ -66,7 +65,7 @@ func (r *reader) anthropicMessage(q *Request, v Value, answered map[string]bool)
 }
 
 // blocks reads content: a text, or a list of blocks.
-func (r *reader) blocks(v Value, answered map[string]bool) []Part {
+func (r *reader) blocks(v Value) []Part {
 	if s, ok := parseText(v.Raw); ok {
 		return []Part{{Kind: PartText, Text: s, Path: v.Path}}
 	}
@@ -76,7 +75,7 @@ func (r *reader) blocks(v Value, answered map[string]bool) []Part {
 	}
 	var out []Part
 	for i, raw := range list {
-		if p, ok := r.block(Value{raw, at(v.Path, i)}, answered); ok {
+		if p, ok := r.block(Value{raw, at(v.Path, i)}); ok {
 			out = append(out, p)
 		}
 	}
@@ -84,7 +83,7 @@ func (r *reader) blocks(v Value, answered map[string]bool) []Part {
 }
 
 // block reads one block; ok is false for one that is lost.
-func (r *reader) block(v Value, answered map[string]bool) (p Part, ok bool) {
+func (r *reader) block(v Value) (p Part, ok bool) {
 	f := r.fields(v)
 	p.Path = v.Path
 	switch kind := f.text("type"); kind {
@@ -99,15 +98,12 @@ func (r *reader) block(v Value, answered map[string]bool) (p Part, ok bool) {
 		p.Kind, p.Text, p.Signature = PartThinking, f.text("thinking"), f.text("signature")
 	case "tool_use":
 		p.Kind = PartCall
-		p.Call = r.called(Call{ID: f.text("id"), Name: f.text("name"), Arguments: r.arguments(f.value("input"))})
+		p.Call = r.called(Call{ID: f.text("id"), Name: f.text("name"), Arguments: r.arguments(f.value("input"))}, v.Path)
 	case "tool_result":
 		p.Kind = PartResult
-		res := Result{ID: f.text("tool_use_id"), Parts: r.blocks(f.value("content"), answered)}
+		res := Result{ID: f.text("tool_use_id"), Parts: r.blocks(f.value("content"))}
 		res.Error, _ = f.flag("is_error")
-		if answered == nil {
-			answered = map[string]bool{}
-		}
-		p.Result = r.answers(res, answered)
+		p.Result = r.answers(res)
 	default:
 		r.lose(v.Path, v.Raw, "the bridge carries no block of the type "+kind)
 		return p, false

@@ -18,9 +18,8 @@ func readChat(r *reader, _ string, f *fields) *Request {
 	q.Usage, _ = o.flag("include_usage")
 	o.drop(reasonNeutral, "include_obfuscation", "continuous_usage_stats")
 	o.done()
-	answered := map[string]bool{}
 	for _, v := range f.array("messages") {
-		r.chatMessage(q, v, answered)
+		r.chatMessage(q, v)
 	}
 	for _, v := range f.array("tools") {
 		if t, ok := r.functionTool(v); ok {
@@ -46,7 +45,7 @@ func readChat(r *reader, _ string, f *fields) *Request {
 	return q
 }
 
-func (r *reader) chatMessage(q *Request, v Value, answered map[string]bool) {
+func (r *reader) chatMessage(q *Request, v Value) {
 	f := r.fields(v)
 	m := Message{Path: v.Path}
 	switch role := f.text("role"); role {
@@ -65,10 +64,13 @@ func (r *reader) chatMessage(q *Request, v Value, answered map[string]bool) {
 		for _, c := range f.array("tool_calls") {
 			m.Parts = append(m.Parts, r.functionCall(c))
 		}
+		if v := f.value("annotations"); v.Raw != nil && string(compact(v.Raw)) != "[]" { // clients send back what they were told
+			r.lose(v.Path, v.Raw, "annotations have no counterpart")
+		}
 		q.add(m)
 	case "tool":
 		res := Result{ID: f.text("tool_call_id"), Name: f.text("name"), Parts: r.content(f.value("content"))}
-		q.add(Message{Role: RoleTool, Path: v.Path, Parts: []Part{{Kind: PartResult, Result: r.answers(res, answered), Path: v.Path}}})
+		q.add(Message{Role: RoleTool, Path: v.Path, Parts: []Part{{Kind: PartResult, Result: r.answers(res), Path: v.Path}}})
 	default:
 		r.lose(v.Path, v.Raw, "the bridge knows no role "+role)
 		return
@@ -166,7 +168,7 @@ func (r *reader) functionCall(v Value) Part {
 	c := Call{ID: id, Name: fn.text("name"), Arguments: r.textArguments(fn)}
 	fn.done()
 	f.done()
-	return Part{Kind: PartCall, Call: r.called(c), Path: v.Path}
+	return Part{Kind: PartCall, Call: r.called(c, v.Path), Path: v.Path}
 }
 
 // textArguments reads arguments that are an object in a text, or the object itself.

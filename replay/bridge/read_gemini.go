@@ -26,14 +26,13 @@ func readGemini(r *reader, target string, f *fields) *Request {
 	if v := f.value("systemInstruction", "system_instruction"); v.Raw != nil {
 		o := r.fields(v)
 		o.value("role")
-		if parts := r.geminiParts(o.array("parts"), nil); len(parts) > 0 {
+		if parts := r.geminiParts(o.array("parts")); len(parts) > 0 {
 			q.add(Message{Role: RoleSystem, Parts: parts, Path: v.Path})
 		}
 		o.done()
 	}
-	answered := map[string]bool{}
 	for _, v := range f.array("contents") {
-		r.geminiContent(q, v, answered)
+		r.geminiContent(q, v)
 	}
 	for _, v := range f.array("tools") {
 		r.geminiTools(q, v)
@@ -45,10 +44,10 @@ func readGemini(r *reader, target string, f *fields) *Request {
 	return q
 }
 
-func (r *reader) geminiContent(q *Request, v Value, answered map[string]bool) {
+func (r *reader) geminiContent(q *Request, v Value) {
 	f := r.fields(v)
 	role := f.text("role")
-	m := Message{Path: v.Path, Parts: r.geminiParts(f.array("parts"), answered)}
+	m := Message{Path: v.Path, Parts: r.geminiParts(f.array("parts"))}
 	switch role {
 	case "user", "function", "":
 		q.addTurn(m)
@@ -61,10 +60,10 @@ func (r *reader) geminiContent(q *Request, v Value, answered map[string]bool) {
 	f.done()
 }
 
-func (r *reader) geminiParts(list []Value, answered map[string]bool) []Part {
+func (r *reader) geminiParts(list []Value) []Part {
 	var out []Part
 	for _, v := range list {
-		if p, ok := r.geminiPart(v, answered); ok {
+		if p, ok := r.geminiPart(v); ok {
 			out = append(out, p)
 		}
 	}
@@ -72,18 +71,18 @@ func (r *reader) geminiParts(list []Value, answered map[string]bool) []Part {
 }
 
 // geminiPart reads one part; ok is false for one that is lost.
-func (r *reader) geminiPart(v Value, answered map[string]bool) (p Part, ok bool) {
+func (r *reader) geminiPart(v Value) (p Part, ok bool) {
 	f := r.fields(v)
 	p.Path, p.Signature = v.Path, f.text("thoughtSignature", "thought_signature")
 	thought, _ := f.flag("thought")
 	if call := f.value("functionCall", "function_call"); call.Raw != nil {
 		o := r.fields(call)
 		p.Kind = PartCall
-		p.Call = r.called(Call{ID: o.text("id"), Name: o.text("name"), Arguments: r.arguments(o.value("args"))})
+		p.Call = r.called(Call{ID: o.text("id"), Name: o.text("name"), Arguments: r.arguments(o.value("args"))}, v.Path)
 		o.done()
 	} else if res := f.value("functionResponse", "function_response"); res.Raw != nil {
 		p.Kind = PartResult
-		p.Result = r.functionResponse(res, answered)
+		p.Result = r.functionResponse(res)
 	} else if data := f.value("inlineData", "inline_data"); data.Raw != nil {
 		o := r.fields(data)
 		p.Kind, p.Media = PartImage, Media{Type: o.text("mimeType", "mime_type"), Data: o.text("data")}
@@ -106,7 +105,7 @@ func (r *reader) geminiPart(v Value, answered map[string]bool) (p Part, ok bool)
 }
 
 // functionResponse reads a result. One that holds its text under the usual name is that text.
-func (r *reader) functionResponse(v Value, answered map[string]bool) Result {
+func (r *reader) functionResponse(v Value) Result {
 	f := r.fields(v)
 	res := Result{ID: f.text("id"), Name: f.text("name")}
 	at := f.value("response")
@@ -116,13 +115,13 @@ func (r *reader) functionResponse(v Value, answered map[string]bool) Result {
 		if name := o[0].name; isText && (name == "output" || name == "result" || name == "error") {
 			res.Error = name == "error"
 			res.Parts = []Part{{Kind: PartText, Text: text, Path: below(at.Path, name)}}
-			return r.answers(res, answered)
+			return r.answers(res)
 		}
 	}
 	if at.Raw != nil {
 		res.Parts = jsonText(at.Raw, at.Path)
 	}
-	return r.answers(res, answered)
+	return r.answers(res)
 }
 
 func (r *reader) geminiTools(q *Request, v Value) {

@@ -18,9 +18,8 @@ func readOllama(r *reader, target string, f *fields) *Request {
 	if strings.HasSuffix(path, "/generate") {
 		r.ollamaPrompt(q, f)
 	} else {
-		answered := map[string]bool{}
 		for _, v := range f.array("messages") {
-			r.ollamaMessage(q, v, answered)
+			r.ollamaMessage(q, v)
 		}
 	}
 	for _, v := range f.array("tools") {
@@ -68,7 +67,7 @@ func (r *reader) ollamaImages(f *fields) []Part {
 	return out
 }
 
-func (r *reader) ollamaMessage(q *Request, v Value, answered map[string]bool) {
+func (r *reader) ollamaMessage(q *Request, v Value) {
 	f := r.fields(v)
 	path := below(v.Path, "content")
 	text := Part{Kind: PartText, Text: f.text("content"), Path: path}
@@ -95,7 +94,7 @@ func (r *reader) ollamaMessage(q *Request, v Value, answered map[string]bool) {
 		q.add(m)
 	case "tool":
 		res := Result{ID: f.text("tool_call_id"), Name: f.text("tool_name", "name"), Parts: []Part{text}}
-		q.add(Message{Role: RoleTool, Path: v.Path, Parts: []Part{{Kind: PartResult, Result: r.answers(res, answered), Path: v.Path}}})
+		q.add(Message{Role: RoleTool, Path: v.Path, Parts: []Part{{Kind: PartResult, Result: r.answers(res), Path: v.Path}}})
 	default:
 		r.lose(v.Path, v.Raw, "the bridge knows no role "+role)
 		return

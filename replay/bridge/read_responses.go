@@ -43,14 +43,13 @@ func (r *reader) input(q *Request, v Value) {
 	if !ok && v.Raw != nil {
 		r.lose(v.Path, v.Raw, "it is neither a text nor a list of items")
 	}
-	answered := map[string]bool{}
 	for i, raw := range list {
-		r.item(q, Value{raw, at(v.Path, i)}, answered)
+		r.item(q, Value{raw, at(v.Path, i)})
 	}
 }
 
 // item reads one item. Texts and calls of one answer are items in a row, and one message.
-func (r *reader) item(q *Request, v Value, answered map[string]bool) {
+func (r *reader) item(q *Request, v Value) {
 	f := r.fields(v)
 	f.drop(reasonNeutral, "status")
 	kind := f.text("type")
@@ -63,11 +62,11 @@ func (r *reader) item(q *Request, v Value, answered map[string]bool) {
 	case "function_call":
 		f.value("id")
 		c := Call{ID: f.text("call_id"), Name: f.text("name"), Arguments: r.textArguments(f)}
-		q.answer(Part{Kind: PartCall, Call: r.called(c), Path: v.Path})
+		q.answer(Part{Kind: PartCall, Call: r.called(c, v.Path), Path: v.Path})
 	case "function_call_output":
 		f.value("id")
 		res := Result{ID: f.text("call_id"), Parts: r.content(f.value("output"))}
-		q.add(Message{Role: RoleTool, Path: v.Path, Parts: []Part{{Kind: PartResult, Result: r.answers(res, answered), Path: v.Path}}})
+		q.add(Message{Role: RoleTool, Path: v.Path, Parts: []Part{{Kind: PartResult, Result: r.answers(res), Path: v.Path}}})
 	default:
 		r.lose(v.Path, v.Raw, "the bridge carries no item of the type "+kind)
 		return

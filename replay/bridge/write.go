@@ -73,6 +73,13 @@ func (w *writer) onlyText(parts []Part) []Part {
 	return out
 }
 
+// orphan loses the place of a result that no call could be found for, where results name their calls.
+func (w *writer) orphan(p Part) {
+	if p.Result.ID == "" {
+		w.lose(p.Path, nil, "a result names its call there, and no call is open")
+	}
+}
+
 // foreign tells that a signature is not sent: it is of use to the engine alone that gave it.
 func (w *writer) foreign(p Part) {
 	if p.Signature != "" {

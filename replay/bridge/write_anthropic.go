@@ -122,6 +122,7 @@ func (w *writer) anthropicBlocks(parts []Part) []object {
 			o.put("input", p.Call.Arguments)
 		case PartResult:
 			o.put("type", "tool_result")
+			w.orphan(p)
 			o.put("tool_use_id", w.id(p.Result.ID, p.Path))
 			o.put("content", w.anthropicContent(p.Result.Parts))
 			if p.Result.Error {

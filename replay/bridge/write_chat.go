@@ -77,6 +77,7 @@ func (w *writer) chatMessages(m Message) []object {
 			o.put("role", "tool")
 			o.put("tool_call_id", p.Result.ID)
 			w.failed(p)
+			w.orphan(p)
 			o.put("content", w.chatContent(w.onlyText(p.Result.Parts)))
 			out = append(out, o)
 		}
