@@ -52,6 +52,7 @@ type Suite struct {
 	mu           sync.Mutex
 	found, lost  int // exchanges that reached the engine, and those that found none
 	sent, judged int // exchanges sent and cases judged
+	kept         []exchange.PlannedCase
 }
 
 // SuiteWave is a wave that has ended.
@@ -69,6 +70,7 @@ type SuiteCase struct {
 	Asked   []scenario.Request // the turns that were sent, as they were meant before the engine's spelling
 	Stopped error              // why the conversation did not go on to its last turn; nil when it did
 	Judgment
+	at int // its place among the cases that the run keeps
 }
 
 // NewSuite plans a suite. Nothing is sent; the error is that of a request that cannot be made.
@@ -93,7 +95,8 @@ func NewSuite(o SuiteOptions) (*Suite, error) {
 			s.tally.sizes[waveOf(m, turn)]++
 		}
 		fmt.Fprintf(plan, "%s %s %s\n", m.Tag(), m.Wave(), item.Key)
-		c.Asked = nil
+		c.Asked, c.at = nil, len(s.kept)
+		s.kept = append(s.kept, exchange.PlannedCase{Case: c.Case})
 	}
 	s.planned = exchange.Replay{Workload: w.sum(), Source: "built-in scenarios", Driver: string(LoopWaves)}
 	fmt.Fprintf(plan, "%s %q %q %q %d\n", s.planned.Workload, o.Changes.Model, o.Changes.Headers, o.Spelling, o.Warmup)
@@ -139,14 +142,20 @@ func waveOf(m scenario.Member, turn int) string {
 }
 
 // Planned is what a run says of the suite before anything is sent.
-func (s *Suite) Planned() exchange.Replay { return s.planned }
+func (s *Suite) Planned() exchange.Replay {
+	r := s.planned
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Cases = slices.Clone(s.kept)
+	return r
+}
 
 // Tally is where the exchanges of the run are counted.
 func (s *Suite) Tally() *Tally { return s.tally }
 
 // Report is what became of the suite. It is whole when Run has returned and the tally has been given every exchange.
 func (s *Suite) Report(ran error) exchange.Replay {
-	r := s.planned
+	r := s.Planned()
 	s.tally.mu.Lock()
 	defer s.tally.mu.Unlock()
 	r.Items = s.tally.itemCounts()
@@ -180,16 +189,7 @@ func (s *Suite) Run(ctx context.Context, t Target) error {
 	run, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	defer context.AfterFunc(ctx, func() { cut(proxy.ErrShutdown) })()
-	asking := &suiteRun{Suite: s, target: t, ctx: ctx, run: run}
-	if err := asking.warmUp(); err != nil {
-		return err
-	}
-	for _, cases := range s.waves {
-		if err := asking.wave(cases); err != nil {
-			return err
-		}
-	}
-	return nil
+	return (&suiteRun{Suite: s, target: t, run: run}).Run(ctx)
 }
 
 // suiteRun is one Run of a suite.
@@ -198,6 +198,20 @@ type suiteRun struct {
 	target Target
 	ctx    context.Context // as long as requests are sent
 	run    context.Context // as long as they may run
+}
+
+// Run warms up and sends the waves. Its error is that of the suite's.
+func (r *suiteRun) Run(ctx context.Context) error {
+	r.ctx = ctx
+	if err := r.warmUp(); err != nil {
+		return err
+	}
+	for _, cases := range r.waves {
+		if err := r.wave(cases); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wave sends the cases of a wave together, and judges them.
@@ -240,6 +254,9 @@ func (r *suiteRun) wave(cases []*SuiteCase) error {
 	}
 	r.mu.Lock()
 	r.judged += len(cases)
+	for _, c := range cases {
+		c.keep(&r.kept[c.at])
+	}
 	r.mu.Unlock()
 	if r.o.Wave == nil {
 		return nil

@@ -213,6 +213,23 @@ func TestValidationIsRevalidated(t *testing.T) {
 	}
 }
 
+// again is a report that was written and read, with something changed.
+func again(t *testing.T, raw []byte, change func(*ValidationReport)) *ValidationReport {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "reference.json")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, sum, err := ReadValidation(path)
+	if err != nil || len(sum) != 64 {
+		t.Fatal(err)
+	}
+	change(r)
+	return r
+}
+
+func number(v float64) *float64 { return &v }
+
 // TestCompareValidations changes one thing after the other of a report, and holds what is said.
 func TestCompareValidations(t *testing.T) {
 	base := reported(t, ValidateInference, pupil{}, validation(scenario.SuiteValidation, "decode", "agentic")).Report
@@ -220,19 +237,6 @@ func TestCompareValidations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(change func(*ValidationReport)) *ValidationReport {
-		path := filepath.Join(t.TempDir(), "reference.json")
-		if err := os.WriteFile(path, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		r, sum, err := ReadValidation(path)
-		if err != nil || len(sum) != 64 {
-			t.Fatal(err)
-		}
-		change(r)
-		return r
-	}
-	number := func(v float64) *float64 { return &v }
 	for why, change := range map[string]func(*ValidationReport){
 		"run_complete is not true":           func(r *ValidationReport) { r.Complete = false },
 		"has no cases":                       func(r *ValidationReport) { r.Cases = nil },
@@ -255,13 +259,22 @@ func TestCompareValidations(t *testing.T) {
 		"prompt_tokens are 100 here and not": func(r *ValidationReport) { r.Cases[0].Turns[0].Metrics.Prompt = nil },
 		"decode_timing_source is":            func(r *ValidationReport) { r.Cases[0].Turns[0].Metrics.DecodeSource = "server" },
 	} {
-		c := CompareValidations(&base, read(change), DefaultTolerance)
+		c := CompareValidations(&base, again(t, raw, change), DefaultTolerance)
 		if text := strings.Join(c.Errors, "\n"); !strings.Contains(text, why) || c.Passed || len(c.Ratios) > 0 {
 			t.Errorf("want %q, got %q, %d ratios", why, text, len(c.Ratios))
 		}
-		if b, err := json.Marshal(CompareValidations(read(change), &base, DefaultTolerance)); err != nil || strings.Contains(string(b), `"passed":true,"errors"`) {
+		if b, err := json.Marshal(CompareValidations(again(t, raw, change), &base, DefaultTolerance)); err != nil || strings.Contains(string(b), `"passed":true,"errors"`) {
 			t.Errorf("%s: %s, %v", why, b, err)
 		}
+	}
+}
+
+// TestCompareValidationSpeeds holds the ratios, and what they amount to.
+func TestCompareValidationSpeeds(t *testing.T) {
+	base := reported(t, ValidateInference, pupil{}, validation(scenario.SuiteValidation, "decode", "agentic")).Report
+	raw, err := json.Marshal(&base)
+	if err != nil {
+		t.Fatal(err)
 	}
 	names := func(c *Comparison) (out []string) {
 		for _, r := range c.Ratios {
@@ -269,13 +282,13 @@ func TestCompareValidations(t *testing.T) {
 		}
 		return out
 	}
-	same := CompareValidations(&base, read(func(*ValidationReport) {}), DefaultTolerance)
+	same := CompareValidations(&base, again(t, raw, func(*ValidationReport) {}), DefaultTolerance)
 	want := []string{"agentic@c1 wall 1.000 true", "agentic@c1 ttft 1.000 true", "agentic@c4 wall 1.000 true", "agentic@c4 ttft 1.000 true",
 		"decode@c1 wall 1.000 true", "decode@c1 ttft 1.000 true", "decode@c1 decode 1.000 true", "decode@c4 wall 1.000 true", "decode@c4 ttft 1.000 true", "decode@c4 decode 1.000 true"}
 	if diff := cmp.Diff(want, names(same)); diff != "" || !same.Passed {
 		t.Errorf("the same run (-want +got)\n%s", diff)
 	}
-	faster := CompareValidations(&base, read(func(r *ValidationReport) {
+	faster := CompareValidations(&base, again(t, raw, func(r *ValidationReport) {
 		for i := range r.Cases {
 			m := &r.Cases[i].Turns[0].Metrics
 			m.TTFT = number(*m.TTFT * 0.94)
