@@ -203,3 +203,13 @@ func TestServeDoesNotLearnFailures(t *testing.T) {
 		}
 	})
 }
+
+// TestEmptyFileIsToldSo holds that a file with nothing in it is not called one of an unknown format.
+func TestEmptyFileIsToldSo(t *testing.T) {
+	for _, text := range []string{"", " \n"} {
+		_, err := OpenFile(write(t, "x.jsonl", text), FileOptions{}).Hold(t.Context())
+		if !errors.Is(err, exchange.ErrMiss) || !strings.Contains(err.Error(), "x.jsonl: not available: the file is empty") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -207,6 +207,10 @@ func (f *File) reader(raw io.Reader) (r reader, done func(), err error) {
 			done()
 			return nil, nil, err
 		}
+		if err == io.EOF && len(bytes.TrimSpace(head)) == 0 {
+			done()
+			return nil, nil, fmt.Errorf("%w: the file is empty", exchange.ErrMiss)
+		}
 	}
 	if r, err = newReader(format, &lineReader{r: buf, limit: b}, o); err != nil {
 		done()

@@ -15,7 +15,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/internal/sim"
@@ -30,6 +29,9 @@ const (
 	missRecord = "record"      // passes it on, records it, and answers from that the next time
 	missPass   = "passthrough" // passes it on
 )
+
+// manyRecords is from how many records on it takes a while to read them all.
+const manyRecords = 5000
 
 const serveHelp = "\n\nWith --serve nothing is sent: it answers from RUN or FILE, byte for byte and at the recorded pace, as the engine did\n" +
 	"that was recorded. A request that is not recorded gets a 404 that says what is nearest and where it differs, and the\n" +
@@ -96,6 +98,7 @@ type serveSettings struct {
 func (p *program) serveSettings(c *cli.Context) (s serveSettings, err error) {
 	s = serveSettings{onMiss: c.String("on-miss"), listen: c.String("listen"), exactly: c.IsSet("listen")}
 	s.name, s.json, s.quiet = c.String("run"), c.Bool("json"), c.Bool("quiet")
+	s.identify, s.device = !c.Bool("no-identify"), c.String("device")
 	s.what = replay.ServeOptions{Speed: c.Float64("speed"), Strict: c.Bool("strict")}
 	if err := s.what.Validate(); err != nil {
 		return s, err
@@ -120,7 +123,7 @@ func (p *program) serveSettings(c *cli.Context) (s serveSettings, err error) {
 			return s, usagef("--target is where misses go; say --on-miss record or --on-miss passthrough with it")
 		}
 	case missRecord, missPass:
-		steps = append(steps, p.replayTargets)
+		steps = append(steps, p.replayTargets, p.replayCatalog)
 	default:
 		return s, usagef("--on-miss is error, record or passthrough, not %q", s.onMiss)
 	}
@@ -148,16 +151,21 @@ func (p *program) serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	i := newInterruption(c.Context, p.Signals)
+	defer i.Close()
+	c.Context = i.ctx
 	v := &serving{env: p.env, s: s, failed: make(chan error, 1)}
 	if err := v.open(c, p); err != nil {
+		if cause := context.Cause(i.ctx); cause != nil {
+			err = cause // a signal, before anything was served
+		}
 		return errors.Join(err, v.Close())
 	}
 	if err := v.announce(); err != nil {
 		return errors.Join(err, v.Close())
 	}
 	select {
-	case <-c.Context.Done():
-	case <-p.Signals:
+	case <-c.Context.Done(): // at the first signal
 	case err := <-v.failed:
 		return errors.Join(err, v.Close())
 	case err := <-v.server.served:
@@ -202,7 +210,6 @@ type serving struct {
 	upstream *proxy.Upstream
 	session  *proxy.Session
 	front    *proxy.Server
-	catalog  *engines.Catalog
 	ident    *identifier // nil: nobody is asked
 	counting *counting   // nil: as ident
 	inside   *sim.PipeListener
@@ -219,6 +226,9 @@ func (v *serving) open(c *cli.Context, p *program) error {
 	o, err := v.options()
 	if err != nil {
 		return err
+	}
+	if run.Counts.Stored >= manyRecords && len(o.Relax) > 0 && !v.s.quiet {
+		note(v.env.Stderr, "reading %s, to leave out where they may differ", countOf(int(run.Counts.Stored), "recorded request"))
 	}
 	if v.standIn, err = replay.NewStandIn(c.Context, v.source, run, v.s.filter, o); err != nil {
 		return err

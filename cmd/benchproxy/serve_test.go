@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/sim"
 	"github.com/benchproxy/benchproxy/replay"
 )
 
@@ -24,6 +27,25 @@ func TestServingHasNoWayOut(t *testing.T) {
 		if err := v.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestServingRefusesLoops holds that misses do not go to the stand-in itself, where each would become the next one.
+func TestServingRefusesLoops(t *testing.T) {
+	server, err := startScripted("127.0.0.1:0", true, sim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &serving{failed: make(chan error, 1), server: server}
+	v.s.onMiss, v.s.targets = missPass, []upstream{{name: "engine", url: server.url}}
+	if _, err := v.options(); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.begin(); !errors.Is(err, exchange.ErrUsage) {
+		t.Errorf("it passes misses on to itself: %v", err)
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

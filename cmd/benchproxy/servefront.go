@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/benchproxy/benchproxy/engines"
+	"github.com/urfave/cli/v2"
+
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/redact"
@@ -14,6 +15,12 @@ import (
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/recorder"
 )
+
+// replayCatalog reads what is known of engines, those of the config included.
+func (p *program) replayCatalog(c *cli.Context, s *replaySettings) (err error) {
+	s.bridge.catalog, err = p.catalog(c)
+	return err
+}
 
 // openStore opens the store that takes the misses.
 func (v *serving) openStore() (err error) {
@@ -50,16 +57,11 @@ func (v *serving) openFront() (func(context.Context) (net.Conn, error), error) {
 
 // openRecord opens what keeps the misses: the same as of a capture, so that both runs tell the same.
 func (v *serving) openRecord(so *proxy.SessionOptions) (err error) {
-	if v.catalog = v.s.bridge.catalog; v.catalog == nil {
-		if v.catalog, err = engines.Builtin(); err != nil {
-			return err
-		}
-	}
 	if err := v.openStore(); err != nil {
 		return err
 	}
 	if v.s.identify {
-		v.ident = newIdentifier(captureSettings{upstreams: v.s.targets, device: v.s.device, upstream: v.s.upstream}, v.catalog)
+		v.ident = newIdentifier(captureSettings{upstreams: v.s.targets, device: v.s.device, upstream: v.s.upstream}, v.s.bridge.catalog)
 	}
 	run := newRun("record", v.s.name, v.s.targets)
 	run.Labels, run.Identity, run.Serve = v.s.labels, so.Identity, v.rules()
@@ -116,7 +118,7 @@ func (v *serving) describe(d exchange.Deployment) {
 	}
 	v.writer.Describe(d)
 	if !v.s.quiet {
-		note(v.env.Stderr, "%s", deploymentText(v.catalog, d))
+		note(v.env.Stderr, "%s", deploymentText(v.s.bridge.catalog, d))
 	}
 }
 
