@@ -28,7 +28,7 @@ func (p *program) compareCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "fail-if", Usage: "end with 3 when `BOUND` holds (repeatable): METRIC<RATIO, also <=, >, >= and percentages, or METRIC=worse; beside the metrics there are identical, prefix_agreement, difflib_ratio, failed, newly_failed, unpaired; newly_failed>0 always counts beside a bound, unless one on failures is given"},
 			&cli.StringSliceFlag{Name: "accept", Usage: "compare across `WHY` (repeatable), a reason of the report: " + acceptableText()},
-			&cli.StringFlag{Name: "slo", Usage: "`OBJECTIVES` that requests must meet to count for goodput: ttft=200ms,tpot=20ms"},
+			sloFlag(),
 			&cli.Float64Flag{Name: "margin", Value: compare.DefaultMargin, Usage: "relative difference below `SHARE` is none"},
 			&cli.StringFlag{Name: "from", Usage: "`DIR` of the store that has REFERENCE, where it is not --store"},
 			storeFlag(), jsonFlag(),
@@ -77,10 +77,20 @@ func compareOptions(c *cli.Context) (o compare.Options, err error) {
 		}
 		o.Accept = append(o.Accept, exchange.Reason(word))
 	}
-	if text := c.String("slo"); text != "" {
-		o.Objectives, err = compare.ParseObjectives(text)
-	}
+	o.Objectives, err = objectives(c)
 	return o, err
+}
+
+func sloFlag() cli.Flag {
+	return &cli.StringFlag{Name: "slo", Usage: "`OBJECTIVES` that requests must meet to count for goodput: ttft=200ms,tpot=20ms"}
+}
+
+// objectives are those of --slo, nil for none.
+func objectives(c *cli.Context) ([]compare.Objective, error) {
+	if text := c.String("slo"); text != "" {
+		return compare.ParseObjectives(text)
+	}
+	return nil, nil
 }
 
 // referenceStore is the store that --from names, or the one of the command.

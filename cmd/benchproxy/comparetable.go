@@ -40,7 +40,11 @@ func sideText(v compare.RunView) string {
 	if v.Engine.Engine != "" {
 		who = append(who, "engine "+printable(strings.TrimSpace(v.Engine.Engine+" "+v.Engine.Version)))
 	}
-	l := v.Load
+	return strings.Join(who, "  ") + "\n           " + loadText(&v.Load)
+}
+
+// loadText is how busy a run was.
+func loadText(l *compare.Load) string {
 	load := []string{fmt.Sprintf("%d of %d complete", l.Complete, l.Requests)}
 	if l.Peak > 0 {
 		load = append(load, fmt.Sprintf("%d in flight, %d at most", l.InFlight, l.Peak), fmt.Sprintf("%.1f s", l.WholeS))
@@ -62,7 +66,7 @@ func sideText(v compare.RunView) string {
 		}
 		load = append(load, text)
 	}
-	return strings.Join(who, "  ") + "\n           " + strings.Join(load, ", ")
+	return strings.Join(load, ", ")
 }
 
 // printRatios is the table of metrics. Those that neither run can have are left out.

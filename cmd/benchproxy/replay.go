@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/clock"
+	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/proxy"
@@ -80,6 +81,8 @@ type replayTarget struct {
 	counters *soloCounters // nil where requests overlap
 	failures *failureNotes
 	models   engines.ModelWatch
+
+	load *compare.LoadMeter
 
 	mu    sync.Mutex
 	total measure.Totals
@@ -168,7 +171,7 @@ func (r *replaying) openTarget(i int, u upstream, group exchange.ID) (*replayTar
 	if err != nil {
 		return nil, fmt.Errorf("--target: %w", err)
 	}
-	t := &replayTarget{up: u, upstream: up, failures: &failureNotes{out: r.env.Stderr}, total: measure.Totals{Limit: sampleLimit}}
+	t := &replayTarget{up: u, upstream: up, failures: &failureNotes{out: r.env.Stderr}, load: compare.NewLoadMeter(r.s.objectives), total: measure.Totals{Limit: sampleLimit}}
 	r.targets = append(r.targets, t)
 	run := newRun("replay", r.s.name, []upstream{u})
 	if run.Name != "" && len(r.s.targets) > 1 {
@@ -208,7 +211,9 @@ func (r *replaying) derive(target int, x *exchange.Exchange) exchange.Summary {
 	if word.First {
 		t.writer.NameModel(exchange.ModelNamed{Upstream: x.Upstream, Asked: a.Request.Model, Named: a.Transcript.Model})
 	}
-	return measure.Summarize(x, a).WithFlags(word.Flags)
+	row := measure.Summarize(x, a).WithFlags(word.Flags)
+	t.load.Add(x, &row)
+	return row
 }
 
 func (t *replayTarget) stored(s exchange.Summary) {
@@ -273,6 +278,7 @@ func countOf(n int, what string) string {
 type replayResult struct {
 	Run     exchange.Run `json:"run"`
 	Summary measure.Run  `json:"summary"`
+	Load    compare.Load `json:"load"`
 }
 
 // finish stores what is still on its way, and closes the runs with what became of the plan.
@@ -286,7 +292,7 @@ func (r *replaying) finish() (out []replayResult, err error) {
 		run, closeErr := t.writer.Close(context.Background())
 		err = errors.Join(err, closeErr)
 		t.failures.more()
-		out = append(out, replayResult{Run: run, Summary: t.sum()})
+		out = append(out, replayResult{Run: run, Summary: t.sum(), Load: t.load.Load()})
 	}
 	return out, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/replay"
@@ -31,6 +32,7 @@ func replayFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "speed", Value: 1, Usage: "`X` times the recorded pace; 0 is all at once"},
 		&cli.DurationFlag{Name: "max-gap", Usage: "longest `DURATION` between two sends at recorded instants"},
 		&cli.DurationFlag{Name: "max-lag", Value: replay.DefaultMaxLag, Usage: "a p99 of the lateness above this `DURATION` makes the run invalid"},
+		sloFlag(),
 		&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`N` of arrivals and of the order of targets"},
 
 		&cli.IntFlag{Name: "repeats", Value: 1, Usage: "send the workload `N` times"},
@@ -78,6 +80,7 @@ type replaySettings struct {
 	name        string
 	labels      map[string]string
 	plan        replay.PlanOptions
+	objectives  []compare.Objective // of goodput
 	filter      replay.Filter
 	file        replay.FileOptions
 	targets     []upstream
@@ -205,6 +208,9 @@ func replayPlan(c *cli.Context, s *replaySettings) (err error) {
 	}
 	o.Rate, o.Arrivals, o.Seed = c.Float64("rate"), c.String("arrivals"), c.Uint64("seed")
 	o.Speed, o.MaxGap, o.MaxLag = c.Float64("speed"), c.Duration("max-gap"), c.Duration("max-lag")
+	if s.objectives, err = objectives(c); err != nil {
+		return err
+	}
 	o.KeepSeed = c.Bool("keep-seed")
 	o.Repeats, o.Warmup, o.Nonce = c.Int("repeats"), c.Int("warmup"), c.Bool("nonce")
 	o.MaxRequests, o.Duration, o.LiveHistory = c.Int("max-requests"), c.Duration("duration"), c.Bool("live-history")

@@ -81,6 +81,9 @@ func printReplay(w io.Writer, res *replayResult) {
 	if res.Summary.Exchanges > 0 {
 		fmt.Fprintf(w, "outcomes  %s\n", outcomesText(res.Summary.Outcomes))
 	}
+	if res.Load.Peak > 0 {
+		fmt.Fprintf(w, "load      %s\n", loadText(&res.Load))
+	}
 	if p.Incomplete != "" {
 		fmt.Fprintf(w, "incomplete: %s\n", printable(p.Incomplete))
 	}

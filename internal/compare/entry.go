@@ -26,8 +26,7 @@ type Entry struct {
 	Reasoned bool   // the answer holds reasoning, streamed or only counted
 	again    bool   // its run has sent the same prompt before, to the last byte
 	clock    exchange.StampClock
-	// Instants in seconds since 1970: send, first and last token (the whole request when it had none), end of the body.
-	sent, first, last, end float64
+	instants
 }
 
 // circumstances are the metrics an entry keeps beside the compared ones.
@@ -54,16 +53,7 @@ func NewEntry(d *exchange.Detail, request []byte) Entry {
 	e.Request = readFields(request, facts)
 	reasoning := d.Metrics[measure.ReasoningTokens]
 	e.Reasoned = d.ReasoningText != "" || reasoning.Present() && reasoning.Value > 0
-	sent, _ := d.Timeline.SendStart.NS()
-	e.sent = seconds(d.Timeline.Wall, sent)
-	e.end = e.sent
-	if end, ok := d.Timeline.BodyEnd.NS(); ok {
-		e.end = seconds(d.Timeline.Wall, end)
-	}
-	e.first, e.last = e.sent, e.end
-	if ttft, last := d.Metrics[measure.TTFTMS], d.Metrics[measure.LastTokenMS]; ttft.Present() && last.Present() {
-		e.first, e.last = e.sent+ttft.Value/1e3, e.sent+last.Value/1e3
-	}
+	e.instants = instantsOf(&d.Timeline.Timeline, d.Metrics)
 	return e
 }
 

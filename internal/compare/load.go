@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -37,23 +38,57 @@ type Goodput struct {
 
 // loadOf measures the load of a side by its takes.
 func loadOf(takes []*Entry, objectives []Objective) Load {
-	l := Load{Requests: len(takes)}
+	requests := make([]loadRequest, len(takes))
+	for i, e := range takes {
+		requests[i] = loadRequest{instants: e.instants, complete: e.complete(), good: meetsAll(&e.Row, objectives), tokens: e.Row.Metrics[measure.CompletionTokens].Value}
+	}
+	return loadOfRequests(requests, len(objectives) > 0)
+}
+
+// instants are those of a request, in seconds since 1970.
+type instants struct {
+	sent, first, last, end float64 // send, first and last token (the whole request when it had none), end of the body
+}
+
+func instantsOf(t *exchange.Timeline, f exchange.Figures) (at instants) {
+	sent, _ := t.SendStart.NS()
+	at.sent = seconds(t.Wall, sent)
+	at.end = at.sent
+	if end, ok := t.BodyEnd.NS(); ok {
+		at.end = seconds(t.Wall, end)
+	}
+	at.first, at.last = at.sent, at.end
+	if ttft, last := f[measure.TTFTMS], f[measure.LastTokenMS]; ttft.Present() && last.Present() {
+		at.first, at.last = at.sent+ttft.Value/1e3, at.sent+last.Value/1e3
+	}
+	return at
+}
+
+// loadRequest is what a load needs of a request.
+type loadRequest struct {
+	instants
+	complete, good bool
+	tokens         float64 // 0 when unknown
+}
+
+func loadOfRequests(all []loadRequest, objectives bool) Load {
+	l := Load{Requests: len(all)}
 	var requests, answers []stat.Span
 	good := 0
-	for _, e := range takes {
-		requests = append(requests, stat.Span{Start: e.sent, End: e.end})
-		if e.complete() {
+	for i := range all {
+		r := &all[i]
+		requests = append(requests, stat.Span{Start: r.sent, End: r.end})
+		if r.complete {
 			l.Complete++
-			tokens := e.Row.Metrics[measure.CompletionTokens]
-			answers = append(answers, stat.Span{Start: e.first, End: e.last, Weight: tokens.Value})
+			answers = append(answers, stat.Span{Start: r.first, End: r.last, Weight: r.tokens})
 		}
-		if meetsAll(e, objectives) {
+		if r.good {
 			good++
 		}
 	}
 	l.InFlight = usualInFlight(requests)
-	if len(objectives) > 0 {
-		l.Goodput = &Goodput{Share: stat.ShareOf(good, len(takes))}
+	if objectives {
+		l.Goodput = &Goodput{Share: stat.ShareOf(good, len(all))}
 	}
 	busy, ok := stat.LoadOf(requests)
 	if !ok {
@@ -70,6 +105,57 @@ func loadOf(takes []*Entry, objectives []Objective) Load {
 		l.Goodput.PerS = &goodPS
 	}
 	return l
+}
+
+// LoadMeter gathers the load of a run while it is measured: some 300 bytes of memory a request. It is safe for concurrent use.
+type LoadMeter struct {
+	objectives []Objective
+
+	mu       sync.Mutex
+	requests []loadRequest
+	attempts map[exchange.PlanItem]attempted // by request
+}
+
+// attempted is the last attempt at a request so far, and where its requests entry is.
+type attempted struct{ attempt, at int }
+
+// NewLoadMeter gathers goodput by the objectives; nil for none.
+func NewLoadMeter(objectives []Objective) *LoadMeter {
+	return &LoadMeter{objectives: objectives, attempts: map[exchange.PlanItem]attempted{}}
+}
+
+// Add takes an exchange with its row. As in a comparison, warm-ups and what asks for no answer are no load, and the last
+// attempt at a request counts for it.
+func (m *LoadMeter) Add(x *exchange.Exchange, row *exchange.Summary) {
+	if row.Dialect == "" || x.Item != nil && x.Item.Warmup {
+		return
+	}
+	r := loadRequest{instants: instantsOf(&x.Timeline, row.Metrics), complete: row.Outcome == exchange.OutcomeComplete,
+		good: meetsAll(row, m.objectives), tokens: row.Metrics[measure.CompletionTokens].Value}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x.Item == nil {
+		m.requests = append(m.requests, r)
+		return
+	}
+	request := *x.Item
+	request.Attempt = 0
+	was, again := m.attempts[request]
+	switch {
+	case !again:
+		m.attempts[request] = attempted{x.Item.Attempt, len(m.requests)}
+		m.requests = append(m.requests, r)
+	case x.Item.Attempt > was.attempt:
+		m.attempts[request] = attempted{x.Item.Attempt, was.at}
+		m.requests[was.at] = r
+	}
+}
+
+// Load is that of all exchanges so far.
+func (m *LoadMeter) Load() Load {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return loadOfRequests(m.requests, len(m.objectives) > 0)
 }
 
 // usualInFlight is the median, over the requests, of how many were in flight when each was sent.
@@ -136,10 +222,10 @@ func objectiveLimit(m metric, value string) (float64, error) {
 
 // meetsAll reports whether a request ended complete and met every objective. A rate over tokens that an answer of one
 // token does not have is met.
-func meetsAll(e *Entry, objectives []Objective) bool {
+func meetsAll(row *exchange.Summary, objectives []Objective) bool {
 	for _, o := range objectives {
 		m, _ := metricNamed(o.Metric)
-		f := e.Row.Metrics[o.Metric]
+		f := row.Metrics[o.Metric]
 		switch {
 		case !f.Present():
 			if f.Reason != measure.ReasonTooFewTokens {
@@ -149,7 +235,7 @@ func meetsAll(e *Entry, objectives []Objective) bool {
 			return false
 		}
 	}
-	return e.complete()
+	return row.Outcome == exchange.OutcomeComplete
 }
 
 func metricNamed(name string) (metric, bool) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -35,6 +36,41 @@ func TestGoodput(t *testing.T) {
 	g := r.Reference.Load.Goodput
 	if g.Part != 6 || g.Whole != 10 || math.Abs(*g.PerS-6/r.Reference.Load.WholeS) > 1e-9 || r.Candidate.Load.Goodput.Part != 10 {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestLoadMeterIsTheLoadOfAComparison gathers exchanges as they end, and comes to what a comparison derives of them: the
+// last attempt at a request counts, warm-ups and listings do not.
+func TestLoadMeterIsTheLoadOfAComparison(t *testing.T) {
+	objectives := []Objective{{measure.TTFTMS, 200}}
+	m := NewLoadMeter(objectives)
+	var takes []*Entry
+	add := func(item exchange.PlanItem, dialect string, startS, ttftMS float64, outcome exchange.Outcome, counts bool) {
+		x := &exchange.Exchange{Item: &item}
+		x.Timeline.Wall = time.Unix(1_800_000_000, 0).Add(time.Duration(startS * float64(time.Second)))
+		x.Timeline.SendStart, x.Timeline.BodyEnd = exchange.MarkAt(0), exchange.MarkAt(2_000_000_000)
+		row := exchange.Summary{Dialect: dialect, Outcome: outcome, Metrics: exchange.Figures{}}
+		for name, v := range map[string]float64{measure.TTFTMS: ttftMS, measure.LastTokenMS: 2000, measure.CompletionTokens: 100} {
+			row.Metrics[name] = exchange.Figure{Value: v, Basis: exchange.BasisMeasured}
+		}
+		m.Add(x, &row)
+		if counts {
+			takes = append(takes, &Entry{Row: row, instants: instantsOf(&x.Timeline, row.Metrics)})
+		}
+	}
+	add(exchange.PlanItem{Item: "a", Warmup: true}, "chat", -9, 100, exchange.OutcomeComplete, false)
+	add(exchange.PlanItem{Item: "a", Attempt: 1}, "chat", 1, 100, exchange.OutcomeComplete, true)
+	add(exchange.PlanItem{Item: "a"}, "chat", 0, 100, exchange.OutcomeUpstreamError, false) // derived behind what followed it
+	add(exchange.PlanItem{Item: "b"}, "chat", 0, 100, exchange.OutcomeUpstreamError, false)
+	add(exchange.PlanItem{Item: "b", Attempt: 1}, "chat", 2, 300, exchange.OutcomeComplete, true) // too late to be good
+	add(exchange.PlanItem{Item: "b", Repeat: 1}, "chat", 3, 100, exchange.OutcomeStreamError, true)
+	add(exchange.PlanItem{Item: "c"}, "", 99, 100, exchange.OutcomeComplete, false)
+	got, want := m.Load(), loadOf(takes, objectives)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-comparison +meter:\n%s", d)
+	}
+	if got.Requests != 3 || got.Complete != 2 || got.Goodput.Part != 1 || got.WholeS != 4 || got.Drain != 0.5 {
+		t.Errorf("%+v", got)
 	}
 }
 
