@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -45,13 +46,20 @@ func jsonSchema(e *Evidence, t Turn) Finding {
 	if err != nil {
 		return incomparable("%s", oneLine(err.Error()))
 	}
-	return eachChoice(t, func(text string) string {
+	var unsure error
+	f := eachChoice(t, func(text string) string {
 		v, err := strictJSON([]byte(text))
 		if err != nil {
 			return "it is no JSON: " + oneLine(err.Error())
 		}
-		return schemaFault(s, v)
+		why, err := s.fault(v)
+		unsure = cmp.Or(unsure, err)
+		return why
 	})
+	if unsure != nil {
+		return incomparable("%s", oneLine(unsure.Error()))
+	}
+	return f
 }
 
 // schemaPlaces are where requests declare the schema of their answer.

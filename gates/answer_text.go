@@ -3,6 +3,7 @@ package gates
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -45,13 +46,33 @@ func strip(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f })
 }
 
+// excerptRunes is how much of a text a reason shows.
+const excerptRunes = 80
+
 // excerpt is a text for a reason: quoted and not longer than a line.
 func excerpt(s string) string {
-	const most = 80
-	if utf8.RuneCountInString(s) > most {
-		return fmt.Sprintf("%q...", string([]rune(s)[:most]))
+	if short := firstRunes(s, excerptRunes); len(short) < len(s) {
+		return fmt.Sprintf("%q...", short)
 	}
 	return fmt.Sprintf("%q", s)
+}
+
+// shorten is a text that is words of ours already, not longer than two lines.
+func shorten(s string) string {
+	if short := firstRunes(s, 2*excerptRunes); len(short) < len(s) {
+		return short + "..."
+	}
+	return s
+}
+
+// firstRunes is the beginning of a text.
+func firstRunes(s string, most int) string {
+	for at := range s {
+		if most--; most < 0 {
+			return s[:at]
+		}
+	}
+	return s
 }
 
 // recallParams are the parameters of long_context_recall.
@@ -151,9 +172,14 @@ func misplaced(codes []recallCode, text string, d *recallDetail) bool {
 		}
 	}
 	slices.SortFunc(all, func(a, b mention) int { return a.at - b.at })
-	ahead := strangers(all, len(codes))
-	slices.Reverse(all)
-	behind := strangers(all, len(codes))
+	behind := strangers(slices.Values(all), len(codes))
+	ahead := strangers(func(yield func(mention) bool) {
+		for _, m := range slices.Backward(all) {
+			if !yield(m) {
+				return
+			}
+		}
+	}, len(codes))
 	if len(ahead) == 0 || len(behind) == 0 {
 		return false
 	}
@@ -163,18 +189,20 @@ func misplaced(codes []recallCode, text string, d *recallDetail) bool {
 	return true
 }
 
-// strangers are the codes whose label is nowhere followed by the code itself.
-func strangers(all []mention, codes int) (out []int) {
-	for i := range codes {
-		own := false
-		for k, m := range all {
-			if !m.label || m.of != i {
-				continue
-			}
-			next := slices.IndexFunc(all[k:], func(o mention) bool { return !o.label })
-			own = own || next >= 0 && all[k+next].of == i
+// strangers are the codes whose label has the code itself nowhere as the last code that was passed, of mentions in the
+// order of the text or against it.
+func strangers(all iter.Seq[mention], codes int) (out []int) {
+	own := make([]bool, codes)
+	last := -1
+	for m := range all {
+		if !m.label {
+			last = m.of
+		} else if last == m.of {
+			own[m.of] = true
 		}
-		if !own {
+	}
+	for i, o := range own {
+		if !o {
 			out = append(out, i)
 		}
 	}

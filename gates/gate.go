@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/strict"
@@ -106,7 +107,7 @@ func Judge(e *Evidence, check exchange.Check) (exchange.Verdict, exchange.Needs,
 	}
 	v := exchange.Verdict{
 		Gate: g.ID, Version: g.Version, Case: e.Case.ID,
-		Status: finding.Status, Lenient: finding.Lenient, Reason: finding.Reason, Evidence: e.sums(),
+		Status: finding.Status, Lenient: finding.Lenient, Reason: plainLine(finding.Reason), Evidence: e.sums(),
 	}
 	if finding.Detail != nil {
 		if v.Detail, err = json.Marshal(finding.Detail); err != nil {
@@ -114,6 +115,20 @@ func Judge(e *Evidence, check exchange.Check) (exchange.Verdict, exchange.Needs,
 		}
 	}
 	return v, needs, nil
+}
+
+// reasonRunes bounds a reason: an engine can put anything into what a reason quotes.
+const reasonRunes = 600
+
+// plainLine is a reason as one line of sound text.
+func plainLine(reason string) string {
+	if !utf8.ValidString(reason) || strings.ContainsAny(reason, "\n\r") {
+		reason = oneLine(strings.ToValidUTF8(reason, "\ufffd"))
+	}
+	if short := firstRunes(reason, reasonRunes); len(short) < len(reason) {
+		return short + "..."
+	}
+	return reason
 }
 
 // params reads the parameters of a check: a pointer of the type that the gate states, nil for a gate without any.

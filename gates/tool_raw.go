@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/wire"
 )
@@ -74,7 +75,7 @@ func eventData(event []byte) []byte {
 
 // joinCalls joins the fragments of JSON documents. What is no document of a chat is passed over.
 func joinCalls(docs [][]byte) ([]rawCall, error) {
-	byIndex, top := map[int]*rawCall{}, -1
+	byIndex, top := map[int]*joining{}, -1
 	for _, doc := range docs {
 		var chunk struct {
 			Choices []rawChoice `json:"choices"`
@@ -91,14 +92,14 @@ func joinCalls(docs [][]byte) ([]rawCall, error) {
 					return nil, fmt.Errorf("%w: a fragment has the index %d", errRaw, f.Index)
 				}
 				if byIndex[f.Index] == nil {
-					byIndex[f.Index] = &rawCall{}
+					byIndex[f.Index] = &joining{}
 				}
 				byIndex[f.Index].add(f)
 				top = max(top, f.Index)
 			}
 			for _, f := range c.Message.ToolCalls {
 				top++
-				byIndex[top] = &rawCall{}
+				byIndex[top] = &joining{}
 				byIndex[top].add(f)
 			}
 		}
@@ -106,7 +107,7 @@ func joinCalls(docs [][]byte) ([]rawCall, error) {
 	var out []rawCall
 	for i := range top + 1 {
 		if byIndex[i] != nil {
-			out = append(out, *byIndex[i])
+			out = append(out, byIndex[i].call())
 		}
 	}
 	return out, nil
@@ -115,27 +116,36 @@ func joinCalls(docs [][]byte) ([]rawCall, error) {
 // maxCalls bounds the index of a call.
 const maxCalls = 1 << 12
 
+// joining is a call whose fragments are being joined.
+type joining struct {
+	id, name, args strings.Builder
+	kind           string
+	notText        bool
+}
+
+func (j *joining) call() rawCall {
+	return rawCall{id: j.id.String(), kind: j.kind, name: j.name.String(), args: j.args.String(), notText: j.notText}
+}
+
 // add joins a fragment to its call.
-func (c *rawCall) add(f rawFragment) {
-	for _, part := range []struct {
-		into *string
-		from *string
-	}{{&c.id, f.ID}, {&c.name, f.Function.Name}} {
-		if part.from != nil {
-			*part.into += *part.from
-		}
+func (j *joining) add(f rawFragment) {
+	if f.ID != nil {
+		j.id.WriteString(*f.ID)
+	}
+	if f.Function.Name != nil {
+		j.name.WriteString(*f.Function.Name)
 	}
 	if f.Type != nil {
-		c.kind = *f.Type
+		j.kind = *f.Type
 	}
 	var text string
 	switch args := f.Function.Arguments; {
 	case len(args) == 0 || string(args) == "null":
 	case json.Unmarshal(args, &text) == nil:
-		c.args += text
+		j.args.WriteString(text)
 	default:
-		c.notText = true
-		c.args += string(args)
+		j.notText = true
+		j.args.Write(args)
 	}
 }
 

@@ -3,13 +3,10 @@ package gates
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/benchproxy/benchproxy/internal/canon"
 )
@@ -103,45 +100,6 @@ func sameNumber(a, b json.Number) bool {
 	x, _ := a.Float64() // strictJSON has read it
 	y, _ := b.Float64()
 	return x == y
-}
-
-// errNoSchema says that a schema is none that can be judged by: the request is at fault, not the answer.
-var errNoSchema = errors.New("schema cannot be used")
-
-// noLoader refuses what a schema refers to outside of itself: judging reads no file and no network.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("it refers to %s, which is not part of the request", url)
-}
-
-// compileSchema makes a declared JSON schema ready for judging. The error wraps errNoSchema.
-func compileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoSchema, err)
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	const place = "declared.json"
-	if err := c.AddResource(place, doc); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoSchema, err)
-	}
-	s, err := c.Compile(place)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", errNoSchema, oneLine(err.Error()))
-	}
-	return s, nil
-}
-
-// schemaFault is what is wrong with a value under a schema, in one line; "" when nothing is.
-func schemaFault(s *jsonschema.Schema, v any) string {
-	err := s.Validate(v)
-	if err == nil {
-		return ""
-	}
-	_, fault, _ := strings.Cut(err.Error(), "\n") // the first line names our place of the schema
-	return oneLine(fault)
 }
 
 // oneLine puts a text of several lines in one.

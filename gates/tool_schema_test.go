@@ -53,7 +53,10 @@ func TestSchemas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		why := schemaFault(s, v)
+		why, err := s.fault(v)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if (why == "") != (wrong == "") || !strings.Contains(why, wrong) || strings.Contains(why, "\n") {
 			t.Errorf("%s: %q", text, why)
 		}

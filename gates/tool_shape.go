@@ -2,11 +2,8 @@ package gates
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/wire"
@@ -40,7 +37,7 @@ func callShape(e *Evidence) (Finding, exchange.Needs) {
 		if f, there := t.missing(); !there {
 			return turnFinding(i, f), nil
 		}
-		s := shape{t: t, asked: AskedOf(t.Exchange), read: map[string]*jsonschema.Schema{}}
+		s := shape{t: t, asked: AskedOf(t.Exchange), read: map[string]*readySchema{}}
 		s.tools, s.wish = declaredTools(s.asked), toolWish(s.asked)
 		for _, c := range t.Transcript.Choices {
 			c.ToolCalls = clientCalls(s.asked.Dialect, c.ToolCalls)
@@ -64,11 +61,11 @@ type shape struct {
 	asked *Asked
 	tools []declaredTool
 	wish  wish
-	read  map[string]*jsonschema.Schema // the declared schemas of tools that were called
+	read  map[string]*readySchema // the declared schemas of tools that were called
 }
 
 // schema is the declared schema of a tool, made ready once.
-func (s *shape) schema(d declaredTool) (*jsonschema.Schema, error) {
+func (s *shape) schema(d declaredTool) (*readySchema, error) {
 	if ready := s.read[d.Name]; ready != nil {
 		return ready, nil
 	}
@@ -168,10 +165,14 @@ func (s *shape) arguments(c wire.ToolCall, d declaredTool) Finding {
 		return ok()
 	}
 	schema, err := s.schema(d)
-	if errors.Is(err, errNoSchema) {
-		return incomparable("the declaration of %s: %s", c.Name, oneLine(err.Error()))
+	why := ""
+	if err == nil {
+		why, err = schema.fault(v)
 	}
-	if why := schemaFault(schema, v); why != "" {
+	switch {
+	case err != nil:
+		return incomparable("the declaration of %s: %s", c.Name, oneLine(err.Error()))
+	case why != "":
 		return fail("the arguments of %s are not what its schema allows: %s", c.Name, why)
 	}
 	return ok()
