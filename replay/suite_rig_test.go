@@ -18,7 +18,6 @@ import (
 // with the tag of the case and the number of the turn.
 type pupil struct {
 	wrong func(tag string, turn int) *pupilSays
-	think bool // an object of thinking stands in the body where that is asked for
 }
 
 // pupilSays is one answer of the pupil.

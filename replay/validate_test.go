@@ -96,6 +96,35 @@ func TestValidationReportKeys(t *testing.T) {
 	}
 }
 
+// checkCases holds what the cases, turns and waves of a report say of themselves.
+func checkCases(t *testing.T, r *ValidationReport) {
+	t.Helper()
+	for _, c := range r.Cases {
+		if (c.Validated != nil) != c.passed() || len(c.InputSum) != 64 || *c.WallMS <= 0 {
+			t.Errorf("%+v", c)
+		}
+		for _, turn := range c.Turns {
+			checkTurn(t, c.Tag, &turn)
+		}
+		if c.Scenario == "agentic" && (len(c.Turns) != 3 || len(c.Turns[0].Metrics.Message.Calls) != 1 || *c.WallMS < 3*(*c.Turns[0].Metrics.TTFT)) {
+			t.Errorf("%+v", c)
+		}
+	}
+	for _, w := range r.Waves {
+		if want := w.Scenario == "agentic" || w.Concurrency == 1; w.AllPassed != want || *w.TPS <= 0 || w.Generated == 0 {
+			t.Errorf("%+v", w)
+		}
+	}
+}
+
+func checkTurn(t *testing.T, tag string, turn *ValidationTurn) {
+	t.Helper()
+	m := &turn.Metrics
+	if turn.Exchange == "" || !m.UsagePresent || *m.Prompt != 100 || m.DecodeSource == "server" || m.Finish == nil {
+		t.Errorf("%s: %+v", tag, m)
+	}
+}
+
 func TestValidationReport(t *testing.T) {
 	wrong := func(tag string, turn int) *pupilSays {
 		switch tag {
@@ -118,24 +147,7 @@ func TestValidationReport(t *testing.T) {
 	if s.Passed != 2 || s.Total != 4 || s.LenientPassed != 3 || len(s.TTFTSamples) != 2 || *s.TTFT != s.TTFTSamples[0] {
 		t.Errorf("summary %+v", s)
 	}
-	for _, c := range r.Cases {
-		if (c.Validated != nil) != c.passed() || len(c.InputSum) != 64 || *c.WallMS <= 0 {
-			t.Errorf("%+v", c)
-		}
-		for _, turn := range c.Turns {
-			if turn.Exchange == "" || !turn.Metrics.UsagePresent || *turn.Metrics.Prompt != 100 || turn.Metrics.DecodeSource == "server" || turn.Metrics.Finish == nil {
-				t.Errorf("%s: %+v", c.Tag, turn.Metrics)
-			}
-		}
-		if c.Scenario == "agentic" && (len(c.Turns) != 3 || len(c.Turns[0].Metrics.Message.Calls) != 1 || *c.WallMS < 3*(*c.Turns[0].Metrics.TTFT)) {
-			t.Errorf("%+v", c)
-		}
-	}
-	for _, w := range r.Waves {
-		if want := w.Scenario == "agentic" || w.Concurrency == 1; w.AllPassed != want || *w.TPS <= 0 || w.Generated == 0 {
-			t.Errorf("%+v", w)
-		}
-	}
+	checkCases(t, &r)
 	if err := v.Verdict(); !errors.Is(err, exchange.ErrGate) || !strings.Contains(err.Error(), "2 of 10 cases fail") {
 		t.Errorf("%v", err)
 	}
@@ -205,11 +217,32 @@ func TestValidationIsRevalidated(t *testing.T) {
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the report was changed: %v", err)
 	}
+}
+
+// TestValidationSave holds that nothing but the report is left, and that what cannot be written is told.
+func TestValidationSave(t *testing.T) {
+	v := &Validation{}
+	path := filepath.Join(t.TempDir(), "report.json")
+	for range 2 {
+		if err := v.Save(path); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if files, err := os.ReadDir(filepath.Dir(path)); err != nil || len(files) != 1 {
 		t.Errorf("%d files are left", len(files))
 	}
 	if err := v.Save(filepath.Join(path, "below")); err == nil || !strings.Contains(err.Error(), "save report below") {
 		t.Errorf("saved below a file: %v", err)
+	}
+	taken := filepath.Join(t.TempDir(), "taken")
+	if err := os.MkdirAll(filepath.Join(taken, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Save(taken); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if files, err := os.ReadDir(filepath.Dir(taken)); err != nil || len(files) != 1 {
+		t.Errorf("%d files are left", len(files))
 	}
 }
 
