@@ -49,4 +49,13 @@
 //   - What comes of it does not depend on the number of workers.
 //   - A failure of the past stays one. What cannot be read whole, or judged, is no pass.
 //   - One failing member takes the rates of its wave away.
+//
+// A suite (suite.go, suite_judge.go) sends the cases of package scenario to one target, wave by wave, makes later turns of
+// the answers to earlier ones, and has each case judged when its wave has ended. A validation (validate.go,
+// validate_compare.go) is its report, and what that comes to beside the report of a reference.
+//
+// Invariants of suites:
+//
+//   - A wave that was cut is in no report; a report is complete only when every planned case is in it.
+//   - Two reports that do not ask the same under the same conditions, or of which a case failed, have no ratios.
 package replay
