@@ -40,6 +40,7 @@ type Judged struct {
 	ID      exchange.ID            `json:"id"`
 	Seq     uint64                 `json:"seq"`
 	Wave    string                 `json:"wave,omitempty"`
+	Case    string                 `json:"case,omitempty"`    // of a suite: it is judged with all turns of it, and the last one carries the verdicts
 	Outcome exchange.Outcome       `json:"outcome,omitempty"` // by the rules of today; "" when it cannot be read
 	Status  exchange.VerdictStatus `json:"status"`            // of all verdicts together, and a failure of the past stays one; "" for no request for an answer
 	Lenient exchange.VerdictStatus `json:"lenient_status"`    // the same in the relaxed reading of the gates that have one
@@ -108,7 +109,8 @@ type Revalidated struct {
 
 	Gates        []GateCount     `json:"gates"`
 	Waves        []WaveJudged    `json:"waves,omitempty"`
-	Changes      []VerdictChange `json:"changed_verdicts"` // the first ones
+	Cases        []*CaseJudged   `json:"suite_cases,omitempty"` // of a run that sent a suite, unless other checks were named
+	Changes      []VerdictChange `json:"changed_verdicts"`      // the first ones
 	ChangesTotal int             `json:"changed_verdicts_total"`
 	Moved        []MetricChange  `json:"changed_metrics"`
 	Now          measure.Run     `json:"metrics"`           // by the rules of today, over the exchanges whose status is ok
@@ -121,6 +123,7 @@ type Revalidated struct {
 type JudgedLine struct {
 	ID     exchange.ID
 	Seq    uint64
+	Case   string // of a suite
 	Status exchange.VerdictStatus
 	Reason string // "" when ok
 }
@@ -160,6 +163,7 @@ type captured struct {
 	id   exchange.ID
 	seq  uint64
 	row  *exchange.Summary // as it was stored; nil where none was
+	item *exchange.PlanItem
 	load func() (*exchange.Exchange, error)
 }
 
@@ -171,13 +175,17 @@ func Revalidate(ctx context.Context, src Source, run *exchange.Run, o Revalidate
 	if err != nil {
 		return nil, err
 	}
-	if run.Replay != nil && run.Replay.Items.Retries > 0 {
-		if err := v.findSuperseded(ctx, src); err != nil {
-			return nil, err
-		}
+	items := capturedIn(src, run.ID)
+	if err := v.survey(ctx, items); err != nil {
+		return nil, err
 	}
-	return v.Run(ctx, func(yield func(*captured, error) bool) {
-		for row, err := range src.Summaries(run.ID) {
+	return v.Run(ctx, items)
+}
+
+// capturedIn are the exchanges of a run in a store.
+func capturedIn(src Source, run exchange.ID) iter.Seq2[*captured, error] {
+	return func(yield func(*captured, error) bool) {
+		for row, err := range src.Summaries(run) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -186,11 +194,11 @@ func Revalidate(ctx context.Context, src Source, run *exchange.Run, o Revalidate
 				x, _, err := src.Exchange(row.ID)
 				return x, err
 			}
-			if !yield(&captured{id: row.ID, seq: row.Seq, row: &row, load: load}, nil) {
+			if !yield(&captured{id: row.ID, seq: row.Seq, row: &row, item: row.Item, load: load}, nil) {
 				return
 			}
 		}
-	})
+	}
 }
 
 // RevalidateFile judges the exchanges that a file of ours holds (see InFormats): one that a run was exported into, with
@@ -215,6 +223,9 @@ func RevalidateFile(ctx context.Context, f *File, o RevalidateOptions) (*Revalid
 	if err != nil {
 		return nil, f.fail(err)
 	}
+	if err := v.survey(ctx, f.captured(ctx)); err != nil {
+		return nil, f.fail(err)
+	}
 	r, err := v.Run(ctx, f.captured(ctx))
 	if err != nil {
 		return nil, err
@@ -237,7 +248,7 @@ func (f *File) captured(ctx context.Context) iter.Seq2[*captured, error] {
 			}
 			n++
 			x := rec.Exchange
-			c := &captured{id: x.ID, seq: x.Seq, load: func() (*exchange.Exchange, error) { return x, nil }}
+			c := &captured{id: x.ID, seq: x.Seq, item: x.Item, load: func() (*exchange.Exchange, error) { return x, nil }}
 			if c.seq == 0 {
 				c.seq = n
 			}

@@ -20,7 +20,13 @@ type earlierJudged struct {
 	status   exchange.VerdictStatus
 	reason   string
 	digest   string
-	verdicts map[string]earlierVerdict
+	verdicts map[nthGate]earlierVerdict
+}
+
+// nthGate tells the verdicts of one gate with several parameters apart.
+type nthGate struct {
+	gate string
+	n    int
 }
 
 type earlierVerdict struct {
@@ -99,12 +105,14 @@ func (e *EarlierJudgments) readCases(d *json.Decoder) error {
 		if err := d.Decode(&j); err != nil {
 			return err
 		}
-		was := earlierJudged{status: j.Status, reason: j.Reason, verdicts: make(map[string]earlierVerdict, len(j.Verdicts))}
+		was := earlierJudged{status: j.Status, reason: j.Reason, verdicts: make(map[nthGate]earlierVerdict, len(j.Verdicts))}
 		if len(j.Evidence) > 0 {
 			was.digest = j.Evidence[0].Digest
 		}
+		nth := map[string]int{}
 		for _, g := range j.Verdicts {
-			was.verdicts[g.Gate] = earlierVerdict{g.Status, g.Version}
+			was.verdicts[nthGate{g.Gate, nth[g.Gate]}] = earlierVerdict{g.Status, g.Version}
+			nth[g.Gate]++
 		}
 		e.exchanges[j.ID] = was
 	}

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -53,6 +52,11 @@ func (v *revalidator) judge(c *captured) (*Judged, error) {
 			j.Status, j.Lenient = exchange.VerdictNotRun, exchange.VerdictNotRun
 		}
 		return j, nil
+	}
+	if of := v.caseOf[j.ID]; of != nil {
+		v.inCase(j, of)
+		v.outside(j)
+		return j, v.compare(j)
 	}
 	if err := v.ask(j, e, x); err != nil {
 		return nil, err
@@ -159,8 +163,10 @@ func (v *revalidator) compare(j *Judged) error {
 		return fmt.Errorf("revalidate exchange %s: %w: the earlier judgment is one of other evidence: digest was %s, is %s",
 			j.ID, exchange.ErrMiss, was.digest, j.Evidence[0].Digest)
 	}
+	nth := map[string]int{}
 	for _, g := range j.Verdicts {
-		old, judged := was.verdicts[g.Gate]
+		old, judged := was.verdicts[nthGate{g.Gate, nth[g.Gate]}]
+		nth[g.Gate]++
 		if !judged {
 			continue
 		}
@@ -207,20 +213,3 @@ type attempt struct {
 }
 
 func attemptOf(it *exchange.PlanItem) attempt { return attempt{it.Item, it.Turn, it.Repeat} }
-
-// findSuperseded finds the attempts that a later one followed.
-func (v *revalidator) findSuperseded(ctx context.Context, src Source) error {
-	v.superseded = map[attempt]int{}
-	for row, err := range src.Summaries(v.run.ID) {
-		switch {
-		case err != nil:
-			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case row.Item != nil && row.Item.Attempt > 0:
-			at := attemptOf(row.Item)
-			v.superseded[at] = max(v.superseded[at], row.Item.Attempt)
-		}
-	}
-	return nil
-}

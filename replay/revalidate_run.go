@@ -22,6 +22,8 @@ type revalidator struct {
 	weights    []string
 	derive     *Rows
 	superseded map[attempt]int // the last attempt, where there were several
+	cases      []*CaseJudged   // of a suite, in the order of its plan
+	caseOf     map[exchange.ID]*CaseJudged
 
 	result    *Revalidated
 	now, then measure.Totals
@@ -177,7 +179,7 @@ func (v *revalidator) take(j *Judged) {
 		}
 		v.gates[k][g.Status]++
 	}
-	r.Lines = append(r.Lines, JudgedLine{j.ID, j.Seq, j.Status, j.Reason})
+	r.Lines = append(r.Lines, JudgedLine{j.ID, j.Seq, j.Case, j.Status, j.Reason})
 	if j.Status == exchange.VerdictOK {
 		v.now.Add(j.today)
 		if j.stored != nil {
@@ -207,12 +209,15 @@ func (v *revalidator) end() *Revalidated {
 	for _, o := range v.o.Outside {
 		r.Outside = append(r.Outside, o.Told)
 	}
-	r.Waves = v.waves.end()
+	r.Waves, r.Cases = v.waves.end(), v.cases
+	missing := v.missingCase()
 	switch {
 	case v.run.State != exchange.RunComplete:
 		r.Why = fmt.Sprintf("the run is %s: %d exchanges were dropped", v.run.State, v.run.Counts.Dropped)
 	case v.run.Counts.Stored > 0 && int64(r.Recorded) != v.run.Counts.Stored:
 		r.Why = fmt.Sprintf("the run was closed with %d exchanges, and %d are there", v.run.Counts.Stored, r.Recorded)
+	case missing != "":
+		r.Why = missing
 	case r.Broken > 0:
 		r.Why = count(r.Broken, "record", "records") + " cannot be read whole"
 	}

@@ -13,24 +13,41 @@ type Judgment struct {
 	Detail   string                 // of the first check that did not pass; "" when all did
 }
 
-// judge judges the case by its checks. It passes when no check speaks against it and one speaks for it; a check that does
-// not apply does neither.
-func (c *SuiteCase) judge() error {
+// judge judges the case by its checks.
+func (c *SuiteCase) judge() (err error) {
+	if c.Judgment, err = judgmentOf(&c.Case); err == nil && c.Stopped != nil {
+		c.Judgment.stop(c.Stopped.Error())
+	}
+	return err
+}
+
+// judgmentOf judges a case by its checks. It passes when no check speaks against it and one speaks for it; a check that
+// does not apply does neither.
+func judgmentOf(c *exchange.Case) (Judgment, error) {
 	j := Judgment{Status: exchange.VerdictSkipped, Lenient: exchange.VerdictSkipped}
-	e := gates.Prepare(&c.Case)
+	e := gates.Prepare(c)
 	for _, check := range c.Checks {
 		v, _, err := gates.Judge(e, check) // checks of scenarios need nothing more
 		if err != nil {
-			return err
+			return j, err
 		}
 		j.add(v)
 	}
-	if c.Stopped != nil {
-		j.Status, j.Lenient = exchange.VerdictFail, exchange.VerdictFail
-		j.Detail = c.Stopped.Error()
+	return j, nil
+}
+
+// stop is the judgment of a conversation that did not go on to its last turn.
+func (j *Judgment) stop(why string) {
+	j.Status, j.Lenient, j.Detail = exchange.VerdictFail, exchange.VerdictFail, why
+}
+
+// keep writes what the case came to into the case that the run keeps.
+func (c *SuiteCase) keep(to *exchange.PlannedCase) {
+	to.Status, to.Lenient, to.Reason = c.Status, c.Judgment.Lenient, c.Detail
+	to.Verdicts = make([]exchange.CaseVerdict, len(c.Verdicts))
+	for i, v := range c.Verdicts {
+		to.Verdicts[i] = exchange.CaseVerdict{Gate: v.Gate, Version: v.Version, Status: v.Status, Lenient: v.Lenient}
 	}
-	c.Judgment = j
-	return nil
 }
 
 // add takes one more verdict into the judgment.

@@ -112,7 +112,7 @@ func revalidationDocument(r *replay.Revalidated) *report.Document {
 		fact("remained", fmt.Sprintf("%d failures of the past that the rules of today would let pass", r.Remained))
 	}
 	fact("not whole", r.Why)
-	for _, s := range []*report.Section{gateSection(r), failureSection(r), waveSection(r), changeSection(r), movedSection(r), metricSection(r)} {
+	for _, s := range []*report.Section{caseSection(r), gateSection(r), failureSection(r), waveSection(r), changeSection(r), movedSection(r), metricSection(r)} {
 		if len(s.Table.Rows) > 0 {
 			d.Sections = append(d.Sections, *s)
 		}
@@ -155,6 +155,28 @@ func gateSection(r *replay.Revalidated) *report.Section {
 		pass, fail, skip := g.Statuses[exchange.VerdictOK], g.Statuses[exchange.VerdictFail], g.Statuses[exchange.VerdictSkipped]
 		s.Table.Add(report.Text(g.Gate), report.Count(g.Version), report.Count(pass), report.Count(fail), report.Count(skip), report.Count(all-pass-fail-skip))
 	}
+	return s
+}
+
+// caseSection are the cases of a suite by scenario, and those that did not pass.
+func caseSection(r *replay.Revalidated) *report.Section {
+	s := &report.Section{ID: "cases", Title: "Cases of the suite"}
+	s.Table.Columns = []report.Column{{Name: "case"}, {Name: "policy"}, {Name: "was"}, {Name: "is"}, {Name: "why"}}
+	passed := 0
+	for _, c := range r.Cases {
+		switch {
+		case c.Status == exchange.VerdictOK:
+			passed++
+		case len(s.Table.Rows) == listed:
+			s.Table.Omitted++
+		default:
+			s.Table.Add(report.Text(c.Case), report.Text(c.Policy), report.Text(string(c.Original)), report.Text(string(c.Status)), report.Text(c.Reason))
+		}
+	}
+	if len(r.Cases) > 0 && len(s.Table.Rows) == 0 {
+		s.Table.Add(report.Text("all"), report.Text(""), report.Text(""), report.Text(string(exchange.VerdictOK)), report.Text(""))
+	}
+	s.Notes = []string{fmt.Sprintf("%d of %d cases passed, by the checks that the run keeps.", passed, len(r.Cases))}
 	return s
 }
 
@@ -267,7 +289,7 @@ func revalidationSuite(r *replay.Revalidated) *report.Suite {
 		Counts: report.Counts{Tests: r.Judged, Failures: failed, Skipped: skipped, Errors: r.Judged - r.Statuses[exchange.VerdictOK] - failed - skipped},
 		Cases: func(yield func(report.TestCase) bool) {
 			for _, l := range r.Lines {
-				if !yield(report.TestCase{Class: "exchange", Name: fmt.Sprintf("%d %s", l.Seq, l.ID), State: testState(l.Status), Message: l.Reason}) {
+				if !yield(report.TestCase{Class: "exchange", Name: strings.TrimSpace(fmt.Sprintf("%d %s %s", l.Seq, l.ID, l.Case)), State: testState(l.Status), Message: l.Reason}) {
 					return
 				}
 			}

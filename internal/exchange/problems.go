@@ -6,7 +6,8 @@ import "fmt"
 // together, and instants in an order that no clock gives. What is stored must have none.
 func Problems(x *Exchange) (problems []string) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	for name, b := range map[string]*Body{"request": &x.Request.Body, "response": &x.Response.Body} {
+	for i, b := range []*Body{&x.Request.Body, &x.Response.Body} {
+		name := [...]string{"request", "response"}[i]
 		kept := Body{Size: b.Kept, Kept: b.Kept, Chunks: b.Chunks}
 		held := int64(len(kept.Bytes()))
 		switch {

@@ -26,6 +26,9 @@ type Replay struct {
 	Items    ItemCounts `json:"items"`
 	Schedule *Schedule  `json:"schedule"` // of an open loop; null for a closed one
 	Waves    []WaveRate `json:"waves,omitempty"`
+	// Cases are what the exchanges of a suite are judged as, in the order in which they were sent; nil for a plan that is no
+	// suite.
+	Cases []PlannedCase `json:"cases,omitempty"`
 	// EventGaps are the gaps between token events of all complete streams together, in ms; null when there are none.
 	EventGaps *Tail `json:"event_gaps_ms,omitempty"`
 
@@ -33,6 +36,32 @@ type Replay struct {
 	Incomplete string `json:"incomplete,omitempty"`
 	// Invalid says why the run is no evidence of an open loop: it missed its schedule. "" when it kept it.
 	Invalid string `json:"invalid,omitempty"`
+}
+
+// PlannedCase is a case of a suite as its run keeps it: the checks by which its exchanges are judged at any later time, and
+// what they came to when it was sent. Its exchanges are those of the run whose item or conversation has its id.
+type PlannedCase struct {
+	Case
+	Status   VerdictStatus `json:"status,omitempty"` // of all checks together; "" when the case did not come to its end
+	Lenient  VerdictStatus `json:"lenient_status,omitempty"`
+	Reason   string        `json:"reason,omitempty"` // of the first check that did not pass, or why the conversation stopped
+	Verdicts []CaseVerdict `json:"verdicts,omitempty"`
+}
+
+// CaseVerdict is a verdict in short: that of one check of a case, in their order.
+type CaseVerdict struct {
+	Gate    string        `json:"gate"`
+	Version int           `json:"version"`
+	Status  VerdictStatus `json:"status"`
+	Lenient VerdictStatus `json:"lenient_status,omitempty"`
+}
+
+// CaseID is the case of a suite that the part of a plan belongs to.
+func (p *PlanItem) CaseID() string {
+	if p.Conversation != "" {
+		return p.Conversation
+	}
+	return p.Item
 }
 
 // ReplaySettings are how a plan was asked to be sent.
