@@ -48,6 +48,7 @@ type StandIn struct {
 	explain sync.Mutex // one miss is explained at a time: it reads many records
 
 	mu   sync.Mutex // holds the following
+	lost error      // why the first record that could not be read could not
 	late *stat.Histogram
 	most time.Duration // the longest lateness
 }
@@ -180,6 +181,9 @@ func (s *StandIn) unmatched(req sim.Request, a *inquiry, why MissReason) *sim.Sc
 // broken answers where a record cannot be given for a fault of ours, and counts it.
 func (s *StandIn) broken(req sim.Request, a *inquiry, err error) *sim.Script {
 	s.failed.Add(1)
+	s.mu.Lock()
+	s.lost = cmp.Or(s.lost, err)
+	s.mu.Unlock()
 	s.tell(Miss{Key: a.key.Key, Method: req.Method, Target: a.request.Target, Why: MissBroken, Cause: err.Error()})
 	return sim.ErrorScript(req, 500, "server_error", err.Error())
 }
@@ -222,6 +226,8 @@ type ServeReport struct {
 	LateMS    exchange.Spread `json:"late_ms"`   // of all writes of recorded answers: from the instant the recording gives them to the write
 	Strict    bool            `json:"strict"`
 	Relax     []string        `json:"relax"`
+
+	Lost error `json:"-"` // why the first of Failed could not
 }
 
 // Report says what was done so far.
@@ -237,6 +243,7 @@ func (s *StandIn) Report() ServeReport {
 	r.Recorded, r.Unserved, r.LeftOut = s.index.counts()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.Lost = s.lost
 	// Every write was counted, so that no quantile is an estimate from a sample.
 	if r.LateMS.N = int(s.late.N()); r.LateMS.N > 0 {
 		p50, p99, most := s.late.Census(0.5)/1e6, s.late.Census(0.99)/1e6, float64(s.most)/1e6
@@ -245,12 +252,12 @@ func (s *StandIn) Report() ServeReport {
 	return r
 }
 
-// Err is what speaks against what the stand-in did: it wraps exchange.ErrMiss after a miss, and is nil when every request
-// was answered.
+// Err is what speaks against what the stand-in did: it wraps what kept a record from being read, or else exchange.ErrMiss after
+// a miss, and is nil when every request was answered.
 func (r *ServeReport) Err() error {
 	switch {
 	case r.Failed > 0:
-		return fmt.Errorf("%w: %s could not be read", exchange.ErrDamaged, count(int(r.Failed), "recorded answer", "recorded answers"))
+		return fmt.Errorf("%s could not be read: %w", count(int(r.Failed), "recorded answer", "recorded answers"), r.Lost)
 	case r.Misses > 0:
 		return fmt.Errorf("%w: %s not in the recording", exchange.ErrMiss, count(int(r.Misses), "request was", "requests were"))
 	}

@@ -208,8 +208,38 @@ func TestServeDoesNotLearnFailures(t *testing.T) {
 func TestEmptyFileIsToldSo(t *testing.T) {
 	for _, text := range []string{"", " \n"} {
 		_, err := OpenFile(write(t, "x.jsonl", text), FileOptions{}).Hold(t.Context())
-		if !errors.Is(err, exchange.ErrMiss) || !strings.Contains(err.Error(), "x.jsonl: not available: the file is empty") {
+		if !errors.Is(err, exchange.ErrUsage) || !strings.Contains(err.Error(), "x.jsonl: usage: the file is empty") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+}
+
+// TestServeTellsWhyARecordCannotBeRead holds that the end of a stand-in tells the first cause, and calls nothing damaged that
+// is only out of reach.
+func TestServeTellsWhyARecordCannotBeRead(t *testing.T) {
+	src := newShelf(answering(question, chunkedHead, "x"))
+	src.rows[0].Digest = "sha256:of something" // then the index needs the row alone
+	for _, cause := range []error{exchange.ErrDamaged, exchange.ErrLocked, errors.New("the network is down")} {
+		s, err := NewStandIn(t.Context(), failing{src, cause}, &src.run, Filter{}, ServeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if script := s.Answer(simChat(question)); script.Status != 500 {
+			t.Errorf("%v: status %d", cause, script.Status)
+		}
+		r := s.Report()
+		if err := r.Err(); !errors.Is(err, cause) || errors.Is(err, exchange.ErrDamaged) != (cause == exchange.ErrDamaged) {
+			t.Errorf("%v becomes %v", cause, err)
+		}
+	}
+}
+
+// failing is a source whose exchanges cannot be read for a cause.
+type failing struct {
+	*shelf
+	cause error
+}
+
+func (f failing) Exchange(exchange.ID) (*exchange.Exchange, exchange.Summary, error) {
+	return nil, exchange.Summary{}, f.cause
 }

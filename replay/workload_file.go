@@ -209,7 +209,7 @@ func (f *File) reader(raw io.Reader) (r reader, done func(), err error) {
 		}
 		if err == io.EOF && len(bytes.TrimSpace(head)) == 0 {
 			done()
-			return nil, nil, fmt.Errorf("%w: the file is empty", exchange.ErrMiss)
+			return nil, nil, fmt.Errorf("%w: the file is empty, and that is no workload format that is known", exchange.ErrUsage)
 		}
 	}
 	if r, err = newReader(format, &lineReader{r: buf, limit: b}, o); err != nil {

@@ -188,7 +188,10 @@ func (v *serving) verdict(r *replay.ServeReport) error {
 	e := &exchange.Error{Op: "serve", Object: v.named, Side: exchange.SideClient, Cause: err,
 		Hint: "--relax PATH lets requests differ there, --on-miss record asks an engine"}
 	if r.Failed > 0 {
-		e.Side, e.Hint = exchange.SideStore, "store check tells what is damaged"
+		e.Side, e.Hint = exchange.SideStore, ""
+		if errors.Is(err, exchange.ErrDamaged) {
+			e.Hint = "store check tells what is damaged"
+		}
 	}
 	return e
 }
