@@ -111,3 +111,18 @@ func TestErrorField(t *testing.T) {
 		t.Errorf("behind garbage: error %v, %d parse errors", whole.Error, whole.ParseErrors)
 	}
 }
+
+// TestNullsInACall holds that a call whose parts are null, one by one, is read as one that lacks them: usage, function, its
+// name, its arguments, the id and the call itself.
+func TestNullsInACall(t *testing.T) {
+	tr := say(stream(
+		`{"choices":[{"index":0,"delta":{"content":null,"tool_calls":null}}],"usage":null}`,
+		`{"choices":[{"index":0,"delta":{"tool_calls":[null,{"index":0,"id":"a","function":null}]}}],"usage":null}`,
+		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":null,"function":{"name":"f","arguments":null}}]}}]}`,
+		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"type":null,"function":{"name":null,"arguments":"{}"}}]}}]}`,
+		finishChunk, `{"choices":null,"usage":{"prompt_tokens":null,"completion_tokens":3}}`, "[DONE]"))
+	calls := tr.Choice0().ToolCalls
+	if len(calls) != 1 || calls[0].ID != "a" || calls[0].Name != "f" || calls[0].Arguments != "{}" || tr.ParseErrors != 0 {
+		t.Errorf("%+v, %d parse errors", calls, tr.ParseErrors)
+	}
+}
