@@ -115,7 +115,7 @@ func (s *Store) storedRuns() (runs []RunSize, err error) {
 func decodeRun(item *badger.Item) (r RunSize, err error) {
 	err = item.Value(func(v []byte) error { return json.Unmarshal(v, &r) })
 	if err != nil {
-		return r, fmt.Errorf("read run %s: %w", item.Key(), err)
+		return r, fmt.Errorf("read run %s: %w: %w", item.Key(), exchange.ErrDamaged, err)
 	}
 	return r, nil
 }
