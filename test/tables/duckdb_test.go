@@ -109,7 +109,7 @@ func query(t *testing.T, db *sql.DB, text string) map[string][]float64 {
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // only read
 	cols, err := rows.Columns()
 	if err != nil {
 		t.Fatal(err)
