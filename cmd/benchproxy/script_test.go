@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,6 +21,10 @@ import (
 
 // TestMain lets the scripts run the real program, and a small client, as processes of their own.
 func TestMain(m *testing.M) {
+	tests := strings.HasSuffix(os.Args[0], ".test")
+	if tests && signal.Ignored(syscall.SIGHUP) { // under nohup: the programs that are started must not inherit that
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	testscript.Main(m, map[string]func(){"benchproxy": main, "client": client})
 }
 
