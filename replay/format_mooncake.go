@@ -70,10 +70,10 @@ func newMooncakeWriter(w io.Writer, r *ExportReport) *mooncakeWriter {
 
 func (w *mooncakeWriter) begin(*picked) error { return nil }
 
-// add writes a line for an exchange whose engine told the lengths; others have no place here.
+// add writes a line for an exchange with an instant whose engine told the lengths; others have no place here.
 func (w *mooncakeWriter) add(rec *outgoing) error {
-	input, output := tokensOf(&rec.Row)
-	if rec.Item == nil || input == nil || output == nil || *input < 1 || *output < 1 {
+	input, output, ok := rec.lengthsOf()
+	if !ok {
 		return errSkip
 	}
 	b, err := json.Marshal(struct {
@@ -81,7 +81,7 @@ func (w *mooncakeWriter) add(rec *outgoing) error {
 		Input     int64    `json:"input_length"`
 		Output    int64    `json:"output_length"`
 		Blocks    []uint64 `json:"hash_ids"`
-	}{rec.Item.At.Milliseconds(), *input, *output, w.blocks(rec.Item.Body, *input)})
+	}{rec.Item.At.Milliseconds(), input, output, w.blocks(rec.Item.Body, input)})
 	if err != nil {
 		return err
 	}
@@ -92,9 +92,7 @@ func (w *mooncakeWriter) add(rec *outgoing) error {
 func (w *mooncakeWriter) end() error {
 	w.report.Notes = append(w.report.Notes,
 		"timestamps are milliseconds; blocks are of 512 tokens, cut every 2048 bytes of text: which prompts share a prefix is known, how many tokens of it only about")
-	if w.report.Skipped > 0 {
-		w.report.Notes = append(w.report.Notes, count(w.report.Skipped, "exchange was", "exchanges were")+" left out: the engine did not tell how many tokens they had")
-	}
+	w.report.lengthsUntold()
 	return nil
 }
 

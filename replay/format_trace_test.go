@@ -3,11 +3,14 @@ package replay
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
 // words are the words of the prompt of an item.
@@ -174,4 +177,55 @@ func TestMooncakeExportHasNoText(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	load(t, file, FileOptions{Trace: TraceOptions{Unit: "ms"}})
+}
+
+// TestLengthsAndRequestsGoOut holds that the other formats that are read are written too, and that what is written is read.
+func TestLengthsAndRequestsGoOut(t *testing.T) {
+	ask := `{"model":"m",  "n":1.0,"messages":[{"role":"user","content":"<b>, \"q\""}]}`
+	s := newShelf(
+		recorded(0, ask, eventStream, say("x"), chatEnd),
+		recorded(1500*time.Millisecond, `{"model":"other"}`, eventStream, say("x"), chatEnd),
+		recorded(3*time.Second, `[1]`, eventStream, say("x"))) // its engine told no counts, and it is no object
+	for _, c := range []struct {
+		format Format
+		note   string
+		again  []time.Duration
+	}{
+		{FormatBatch, "no instants", []time.Duration{AtUnknown, AtUnknown}},
+		{FormatBurstGPT, "seconds since", []time.Duration{0, 1500 * time.Millisecond}},
+		{FormatAzure, "UTC", []time.Duration{0, 1500 * time.Millisecond}},
+	} {
+		file, r := exported(t, s, ExportOptions{Format: c.format})
+		if r.Items != 2 || r.Skipped != 1 || !strings.Contains(strings.Join(r.Notes, "; "), c.note) || !strings.Contains(strings.Join(r.Notes, "; "), "1 ") {
+			t.Errorf("%s: %+v", c.format, r)
+		}
+		w := load(t, file, FileOptions{})
+		var at []time.Duration
+		for i := range w.Items {
+			at = append(at, w.Items[i].At)
+		}
+		if !slices.Equal(at, c.again) {
+			t.Errorf("%s: instants %v from\n%s", c.format, at, file)
+		}
+		if c.format == FormatBatch {
+			if got := payload(t, &w.Items[0]); got != `{"model":"m","n":1.0,"messages":[{"role":"user","content":"<b>, \"q\""}]}` {
+				t.Errorf("the body comes back as %s", got)
+			}
+		} else if got := len(words(t, &w.Items[0])); got != 1100 || strings.Contains(file, "<b>") {
+			t.Errorf("%s: %d words from\n%s", c.format, got, file)
+		}
+	}
+}
+
+// A trace without instants would be one of requests that came at once.
+func TestTracesWantInstants(t *testing.T) {
+	n := exchange.Figure{Value: 3, Basis: exchange.BasisReported}
+	rec := &outgoing{Record: Record{Item: &Item{At: AtUnknown}, Row: exchange.Summary{Metrics: exchange.Figures{"prompt_tokens": n, "completion_tokens": n}}}}
+	if _, _, ok := rec.lengthsOf(); ok {
+		t.Error("a request without an instant is in a trace")
+	}
+	rec.Item.At = 0
+	if p, o, ok := rec.lengthsOf(); !ok || p != 3 || o != 3 {
+		t.Error(p, o, ok)
+	}
 }

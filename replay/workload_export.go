@@ -12,7 +12,7 @@ import (
 
 // OutFormats are the formats that can be written.
 func OutFormats() []Format {
-	return []Format{FormatJSONL, FormatHAR, FormatMooncake, FormatParquet}
+	return []Format{FormatJSONL, FormatHAR, FormatBatch, FormatMooncake, FormatBurstGPT, FormatAzure, FormatParquet}
 }
 
 // ExportOptions say what leaves a store, and in which form.
@@ -116,10 +116,23 @@ func newWriter(to ExportTo, o *ExportOptions, r *ExportReport) (writer, error) {
 		return &harWriter{w: to.Main, harness: o.Harness}, nil
 	case FormatMooncake:
 		return newMooncakeWriter(to.Main, r), nil
+	case FormatBatch:
+		return &batchWriter{w: to.Main, report: r}, nil
+	case FormatBurstGPT:
+		return newBurstWriter(to.Main, r), nil
+	case FormatAzure:
+		return newAzureWriter(to.Main, r), nil
 	case FormatParquet:
 		return newParquetWriter(to, r), nil
 	}
 	return nil, fmt.Errorf("%w: format %q cannot be written; there is %v", exchange.ErrUsage, o.Format, OutFormats())
+}
+
+// lengthsUntold notes the exchanges that a format of lengths has no place for.
+func (r *ExportReport) lengthsUntold() {
+	if r.Skipped > 0 {
+		r.Notes = append(r.Notes, count(r.Skipped, "exchange was", "exchanges were")+" left out: the engine did not tell how many tokens they had, or nothing tells when they were asked")
+	}
 }
 
 // guard masks what a record must not carry out, or notes that it may carry a secret.

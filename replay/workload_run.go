@@ -224,6 +224,16 @@ func (p *picked) item(rec *Record, found *talks, takes map[string]int) *Item {
 	return &it
 }
 
+// lengthsOf are the tokens of prompt and answer of a request that a trace has a place for: the engine told both, and its
+// instant is known.
+func (rec *outgoing) lengthsOf() (prompt, output int64, ok bool) {
+	p, o := tokensOf(&rec.Row)
+	if rec.Item == nil || rec.Item.At == AtUnknown || p == nil || o == nil || *p < 1 || *o < 1 {
+		return 0, 0, false
+	}
+	return *p, *o, true
+}
+
 // tokensOf are the counts that the engine reported for an exchange.
 func tokensOf(row *exchange.Summary) (prompt, output *int64) {
 	get := func(name string) *int64 {

@@ -23,8 +23,9 @@ import (
 func (p *program) exportCommand() *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write a run, or a part of it, into a file", ArgsUsage: "RUN",
-		Description: "Formats: jsonl has everything and can be imported again, as has har, which browsers and proxies read too; mooncake has\n" +
-			"lengths, arrivals and shared prefixes without any text; parquet is two tables for DuckDB and the like, exchanges.parquet\n" +
+		Description: "Formats: jsonl has everything and can be imported again, as has har, which browsers and proxies read too; batch has\n" +
+			"the requests alone; mooncake, burstgpt and azure have lengths and arrivals without any text, mooncake shared prefixes too;\n" +
+			"parquet is two tables for DuckDB and the like, exchanges.parquet\n" +
 			"and events.parquet in the directory --out. A file whose name ends in .gz is packed.\n" +
 			"Credentials are masked already. --redact masks what looks like a key in bodies too, --redact-file and --redact-pattern\n" +
 			"what they name, also where a stream brings it in pieces; sizes and times stay as they are.",
