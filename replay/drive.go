@@ -74,11 +74,19 @@ const madeAhead = 64
 // cut; they end as EndShutdown. The error is nil when the plan was sent to its end, or to the end of its time; else it says
 // why it was not. What became of the requests is in the records alone.
 func (d *Driver) Run(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	run, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
-	defer context.AfterFunc(ctx, func() { cut(proxy.ErrShutdown) })()
-	s := &sending{d: d, run: run}
-	return s.Run(ctx)
+	send, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() {
+		end(context.Cause(ctx)) // first: what is cut must find that no more is sent
+		cut(proxy.ErrShutdown)
+	})()
+	s := &sending{d: d, run: run, end: end}
+	return s.Run(send)
 }
 
 // sending is one Run of a driver.
@@ -91,10 +99,7 @@ type sending struct {
 }
 
 // Run warms up, sends the plan and waits for all that it began. Its error is that of the driver's.
-func (s *sending) Run(ctx context.Context) error {
-	send, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	s.end = end
+func (s *sending) Run(send context.Context) error {
 	if err := s.warmUp(send); err != nil {
 		return err
 	}
@@ -209,6 +214,8 @@ func (s *sending) open(jobs <-chan ready, all *sync.WaitGroup) {
 		select {
 		case places <- struct{}{}:
 		case <-s.ctx.Done():
+		}
+		if s.ctx.Err() != nil { // a place that came free at the end is none any more
 			s.d.miss([]job{*r.job}, s.start)
 			continue
 		}
@@ -219,8 +226,12 @@ func (s *sending) open(jobs <-chan ready, all *sync.WaitGroup) {
 	}
 }
 
-// until waits for an instant; false means that sending ended before.
+// until waits for an instant; false means that sending ended before. The instant at which the time is over is past it.
 func (s *sending) until(t time.Time) bool {
+	if end, ok := s.ctx.Deadline(); ok && !t.Before(end) {
+		<-s.ctx.Done()
+		return false
+	}
 	wait := clock.Until(t)
 	if wait <= 0 {
 		return s.ctx.Err() == nil
@@ -229,7 +240,7 @@ func (s *sending) until(t time.Time) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return s.ctx.Err() == nil
 	case <-s.ctx.Done():
 		return false
 	}
