@@ -61,8 +61,20 @@ func (p *program) app() *cli.App {
 		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}},
 		CustomAppHelpTemplate:     cli.AppHelpTemplate + "\n" + exitHelp,
 		Commands: []*cli.Command{
-			p.demoCommand(), p.recordCommand(), p.proxyCommand(), p.replayCommand(), p.compareCommand(), p.storeCommand(), p.gateCommand(), p.goldenCommand(), p.validateCommand(), p.enginesCommand(), p.simCommand(), p.selftestCommand(),
-			p.completionCommand(), p.versionCommand(),
+			p.demoCommand(),
+			p.recordCommand(),
+			p.proxyCommand(),
+			p.replayCommand(),
+			p.compareCommand(),
+			p.storeCommand(),
+			p.gateCommand(),
+			p.goldenCommand(),
+			p.validateCommand(),
+			p.enginesCommand(),
+			p.simCommand(),
+			p.selftestCommand(),
+			p.completionCommand(),
+			p.versionCommand(),
 		},
 	}
 	app.Action = func(c *cli.Context) error {

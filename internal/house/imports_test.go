@@ -14,8 +14,9 @@ var layers = [][]string{
 	{"internal/exchange", "internal/clock"},
 	{"internal/wire", "internal/canon", "internal/stat", "internal/redact", "internal/strict", "gates/pysource"},
 	{"internal/measure", "engines", "internal/chart"},
-	{"gates", "proxy", "recorder", "engines/launch", "engines/weights", "internal/telemetry", "internal/compare", "internal/sim", "replay/scenario", "replay/bridge"},
+	{"gates", "proxy", "recorder", "engines/launch", "engines/models", "engines/host", "engines/weights", "internal/telemetry", "internal/compare", "internal/sim", "replay/scenario", "replay/bridge", "replay/matrix"},
 	{"replay", "internal/selftest", "internal/web", "internal/report"},
+	{"replay/bench"},
 	{"cmd/benchproxy"},
 }
 
