@@ -33,7 +33,10 @@ var fileFacilities = []string{
 	"Rename", "ReadDir", "Stat", "Lstat", "Chmod", "Truncate", "Link", "Symlink", "StartProcess", "FindProcess", "DirFS",
 }
 
-var filePackages = []string{"recorder", "engines/launch", "engines/weights", "replay", "internal/report", "cmd/benchproxy"}
+var filePackages = []string{
+	"recorder", "engines/launch", "engines/weights", "engines/models", "engines/host",
+	"replay", "replay/matrix", "replay/bench", "internal/report", "cmd/benchproxy",
+}
 
 func TestProcessAndFilesHaveTheirPlace(t *testing.T) {
 	for _, f := range load(t) {
