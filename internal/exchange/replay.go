@@ -29,6 +29,8 @@ type Replay struct {
 	// Cases are what the exchanges of a suite are judged as, in the order in which they were sent; nil for a plan that is no
 	// suite.
 	Cases []PlannedCase `json:"cases,omitempty"`
+	// Reference is the engine that the cases were held against; null when they were held against none.
+	Reference *ReferenceEngine `json:"reference,omitempty"`
 	// EventGaps are the gaps between token events of all complete streams together, in ms; null when there are none.
 	EventGaps *Tail `json:"event_gaps_ms,omitempty"`
 
@@ -46,6 +48,24 @@ type PlannedCase struct {
 	Lenient  VerdictStatus `json:"lenient_status,omitempty"`
 	Reason   string        `json:"reason,omitempty"` // of the first check that did not pass, or why the conversation stopped
 	Verdicts []CaseVerdict `json:"verdicts,omitempty"`
+	// GoldenIDs are the goldens it was held against, and Met where the answers are that its gates needed: a judgment at a
+	// later time rests on the same evidence.
+	GoldenIDs []ID      `json:"goldens,omitempty"`
+	Met       []MetNeed `json:"replies,omitempty"`
+}
+
+// MetNeed is where the answer to a Need of a case is kept: among the exchanges of the run itself, or, of a reference, in
+// the golden cache of the store.
+type MetNeed struct {
+	Need     string `json:"need"`
+	Exchange ID     `json:"exchange,omitempty"` // "" when it could not be had
+	Reason   string `json:"reason,omitempty"`   // why not
+}
+
+// ReferenceEngine says whose goldens and replies a run was held against.
+type ReferenceEngine struct {
+	Weights string `json:"weights"` // as Golden.Weights
+	Identity
 }
 
 // CaseVerdict is a verdict in short: that of one check of a case, in their order.
