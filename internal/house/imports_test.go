@@ -14,7 +14,7 @@ var layers = [][]string{
 	{"internal/exchange", "internal/clock"},
 	{"internal/wire", "internal/canon", "internal/stat", "internal/redact", "internal/strict", "gates/pysource"},
 	{"internal/measure", "engines", "internal/chart"},
-	{"gates", "proxy", "recorder", "engines/launch", "engines/models", "engines/host", "engines/weights", "internal/telemetry", "internal/compare", "internal/sim", "replay/scenario", "replay/bridge", "replay/matrix"},
+	{"gates", "proxy", "recorder", "engines/launch", "engines/models", "engines/host", "engines/weights", "internal/telemetry", "internal/compare", "internal/audit", "internal/sim", "replay/scenario", "replay/bridge", "replay/matrix"},
 	{"replay", "internal/selftest", "internal/web", "internal/report"},
 	{"replay/bench"},
 	{"cmd/benchproxy"},

@@ -162,6 +162,17 @@ func (r Run) Metric(name string) RunMetric {
 	return r.Metrics[i]
 }
 
+// Sample is the figure with which a row counts in a metric that runs are summarized by, or why it does not count.
+func Sample(r *exchange.Summary, name string) (f exchange.Figure, why exchange.Reason) {
+	i := slices.IndexFunc(runMetrics[:], func(m struct {
+		name   string
+		decode bool
+	}) bool {
+		return m.name == name
+	})
+	return sample(r, name, i >= 0 && runMetrics[i].decode)
+}
+
 // sample is the figure a row gives to a metric, or the reason why it gives none.
 func sample(r *exchange.Summary, name string, decode bool) (f exchange.Figure, why exchange.Reason) {
 	f = r.Metrics[name]
