@@ -28,14 +28,53 @@ func (d *Document) Markdown(w io.Writer) error {
 	for _, f := range d.Facts {
 		fmt.Fprintf(b, "- %s: %s\n", inline(f.Name), inline(f.Value))
 	}
-	for _, s := range d.Sections {
-		fmt.Fprintf(b, "\n## %s\n\n", inline(s.Title))
-		s.Table.markdown(b)
-		for _, n := range s.Notes {
-			fmt.Fprintf(b, "\n%s\n", inline(n))
-		}
+	for i := range d.Sections {
+		d.Sections[i].markdown(b, "##")
 	}
 	return b.Flush()
+}
+
+// deepest is the last level of headings.
+const deepest = "######"
+
+// markdown writes a section under a heading of that level. Charts are left out: their numbers stand in the table.
+func (s *Section) markdown(b *bufio.Writer, level string) {
+	fmt.Fprintf(b, "\n%s %s\n\n", level, inline(s.Title))
+	for _, p := range s.Lead {
+		fmt.Fprintf(b, "%s\n\n", inline(p))
+	}
+	if len(s.Table.Columns) > 0 {
+		s.Table.markdown(b)
+	}
+	for _, told := range s.Table.tells() {
+		fmt.Fprintf(b, "\n*%s:* %s\n", told.Name, inline(told.Value))
+	}
+	for _, n := range s.Notes {
+		fmt.Fprintf(b, "\n%s\n", inline(n))
+	}
+	for _, e := range s.Excerpts {
+		fmt.Fprintf(b, "\n%s\n\n", inline(e.Title))
+		for i, text := range e.Texts {
+			fmt.Fprintf(b, "> **%s:** …%s▸%s\n>\n", inline(e.Sides[i]), inline(e.Shared), inline(text))
+		}
+	}
+	if len(level) < len(deepest) {
+		level += "#"
+	}
+	for i := range s.Parts {
+		s.Parts[i].markdown(b, level)
+	}
+}
+
+// tells are the lines that a table says of itself.
+func (t *Table) tells() []Fact {
+	var out []Fact
+	for _, f := range []Fact{{"Formula", t.Formula}, {"Source", t.Source}, {"Sample", t.Sample}, {"Spread", t.Spread}} {
+		if f.Value != "" {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // markdown writes a table, numbers to the right.

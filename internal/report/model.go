@@ -1,11 +1,6 @@
 package report
 
-import (
-	"math"
-	"strconv"
-
-	"github.com/benchproxy/benchproxy/internal/exchange"
-)
+import "github.com/benchproxy/benchproxy/internal/chart"
 
 // Document is a report: the bottom line first, then its sections.
 type Document struct {
@@ -21,12 +16,33 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Section is a table under its heading.
+// Section is one subject of a report: words, charts and a table under a heading, and the parts it falls into.
 type Section struct {
-	ID    string   `json:"id"` // of the section, stable between versions: failures, waves ...
-	Title string   `json:"title"`
-	Table Table    `json:"table"`
-	Notes []string `json:"notes,omitempty"` // below the table
+	ID       string    `json:"id"` // of the section, stable between versions: failures, waves ...
+	Title    string    `json:"title"`
+	Lead     []string  `json:"lead,omitempty"` // paragraphs before everything else
+	Charts   []Chart   `json:"charts,omitempty"`
+	Table    Table     `json:"table"`
+	Notes    []string  `json:"notes,omitempty"`    // below the table
+	Excerpts []Excerpt `json:"excerpts,omitempty"` // texts beside each other
+	Parts    []Section `json:"parts,omitempty"`
+	Folded   bool      `json:"folded,omitempty"` // HTML shows it closed: long evidence
+}
+
+// Chart is a drawing whose numbers stand in the table of its section, so that what has no drawings loses none.
+type Chart struct {
+	ID    string    `json:"id"`
+	Title string    `json:"title"`
+	SVG   chart.SVG `json:"-"`
+}
+
+// Excerpt is what two sides answered to one request, from where they part.
+type Excerpt struct {
+	Title  string   `json:"title"`
+	Shared string   `json:"shared"` // the last characters that are the same
+	Sides  []string `json:"sides"`  // whose text it is
+	Texts  []string `json:"texts"`  // how each goes on
+	Refs   []string `json:"refs"`   // exchange of each; "" when there is none
 }
 
 // Table is rows of cells under typed columns.
@@ -35,6 +51,12 @@ type Table struct {
 	Rows    [][]Cell `json:"rows"`
 	// Omitted is how many more rows there are than Rows holds: a list of failures has an end that people read.
 	Omitted int `json:"omitted,omitempty"`
+
+	// What every table of numbers says of itself; "" leaves the line out.
+	Formula string `json:"formula,omitempty"` // how the numbers are made
+	Source  string `json:"source,omitempty"`  // what they are made of
+	Sample  string `json:"sample,omitempty"`  // of how many
+	Spread  string `json:"spread,omitempty"`  // what stands for the noise
 }
 
 // Column is one column of a table.
@@ -43,7 +65,17 @@ type Column struct {
 	Unit   string `json:"unit,omitempty"`
 	Number bool   `json:"number,omitempty"` // its cells are numbers, or absent
 	Digits int    `json:"digits,omitempty"` // behind the point, of a number as text
+	Suffix string `json:"suffix,omitempty"` // behind each number as text
+	Key    bool   `json:"key,omitempty"`    // its text is part of the row's name, by which reports of two times are compared
+	// Better says which direction is good: higher or lower; "" for neither.
+	Better string `json:"better,omitempty"`
 }
+
+// The directions of Column.Better.
+const (
+	Higher = "higher"
+	Lower  = "lower"
+)
 
 // Head is the heading of the column: its name and unit.
 func (c Column) Head() string {
@@ -55,62 +87,3 @@ func (c Column) Head() string {
 
 // Add appends a row.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
-
-// Cell is one value. The zero value is an absent one.
-type Cell struct {
-	text   string
-	number float64
-	kind   cellKind
-	reason exchange.Reason
-	basis  exchange.Basis
-}
-
-type cellKind uint8
-
-const (
-	absentCell cellKind = iota
-	textCell
-	numberCell
-)
-
-// Text is a cell of words.
-func Text(s string) Cell { return Cell{text: s, kind: textCell} }
-
-// Number is a cell of a number; one that is not finite is absent.
-func Number(v float64) Cell {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return Absent("not_finite")
-	}
-	return Cell{number: v, kind: numberCell}
-}
-
-// Count is a cell of a whole number.
-func Count[T int | int64 | uint64](n T) Cell { return Number(float64(n)) }
-
-// Absent is a cell without a value, and why it has none.
-func Absent(why exchange.Reason) Cell { return Cell{reason: why} }
-
-// Figure is a cell of a metric: its value, or the reason for its absence.
-func Figure(f exchange.Figure) Cell {
-	if !f.Present() {
-		return Absent(f.Reason)
-	}
-	c := Number(f.Value)
-	c.basis = f.Basis
-	return c
-}
-
-// Show is the cell as words, in its column: a dash for what is absent, a tilde before an estimate.
-func (c Cell) Show(col Column) string {
-	switch c.kind {
-	case textCell:
-		return c.text
-	case numberCell:
-		s := strconv.FormatFloat(c.number, 'f', col.Digits, 64)
-		if c.basis == exchange.BasisEstimated {
-			return "~" + s
-		}
-		return s
-	}
-	return "—"
-}
