@@ -208,13 +208,15 @@ func isObject(raw json.RawMessage) bool {
 }
 
 func (p Profile) checkControl() error {
-	if l := p.Launch; l != nil {
-		if l.Program == "" || l.Port < 1 || l.Port > 65535 || l.Busy != "next" && l.Busy != "fail" {
-			return fmt.Errorf("launch needs a program, a port, and what to do when it is busy: next or fail")
+	if p.Launch != nil {
+		if err := p.Launch.check(); err != nil {
+			return err
 		}
 	}
-	if u := p.Unload; u != nil && (!strings.HasPrefix(u.Path, "/") || u.Method == "" || !isObject(u.Body)) {
-		return fmt.Errorf("unload needs a method and a path")
+	for _, call := range []*Call{p.Load, p.Unload} {
+		if call != nil && (!strings.HasPrefix(call.Path, "/") || call.Method == "" || !isObject(call.Body)) {
+			return fmt.Errorf("load and unload need a method and a path")
+		}
 	}
 	if r := p.Ready; r != nil && (!strings.HasPrefix(r.Path, "/") || p.avoids(r.Path)) {
 		return fmt.Errorf("the ready check cannot ask %q", r.Path)

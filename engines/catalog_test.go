@@ -15,7 +15,7 @@ import (
 // TestBuiltinProfiles holds that every engine of the design has a profile, and that what one says of itself can be used.
 func TestBuiltinProfiles(t *testing.T) {
 	want := []string{"anthropic", "foundry", "gemini", "generic", "halogen", "litellm", "llamacpp", "lmstudio", "loom", "ninfer", "ollama", "onnx",
-		"openai", "opencode", "prism", "sglang", "strata", "tabbyapi", "tensorfold", "tensorsharp", "vllm"}
+		"openai", "opencode", "prism", "sglang", "sim", "strata", "tabbyapi", "tensorfold", "tensorsharp", "vllm"}
 	var got []string
 	for _, p := range builtin(t).Profiles() {
 		got = append(got, p.ID)
@@ -71,7 +71,7 @@ func TestAddReplacesAndExtends(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if p, ok := c.Lookup("house"); !ok || p.Name != "vLLM of ours" || len(c.Profiles()) != 22 {
+	if p, ok := c.Lookup("house"); !ok || p.Name != "vLLM of ours" || len(c.Profiles()) != 23 {
 		t.Errorf("got %+v, %v of %d profiles", p, ok, len(c.Profiles()))
 	}
 	s := &server{answers: map[string]played{"/metrics": {status: 200, body: "vllm:x 1\nours:y 2\n"}}}
@@ -122,7 +122,7 @@ func TestAddRefuses(t *testing.T) {
 		if err := c.Add(raw); !errors.Is(err, exchange.ErrUsage) {
 			t.Errorf("%s: got %v, want a usage error", name, err)
 		}
-		if len(c.Profiles()) != 21 {
+		if len(c.Profiles()) != 22 {
 			t.Errorf("%s left %d profiles", name, len(c.Profiles()))
 		}
 	}

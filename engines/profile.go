@@ -24,6 +24,7 @@ type Profile struct {
 	Requests  Requests      `json:"requests"`
 	Counters  *CounterNames `json:"counters,omitempty"` // of drafts; nil where no document counts them
 	Devices   []Visible     `json:"devices,omitempty"`  // environment variables that choose devices
+	Load      *Call         `json:"load,omitempty"`     // loads a model; nil: it is loaded at the start, or by the first request
 	Unload    *Call         `json:"unload,omitempty"`   // frees the model's memory
 	Launch    *Launch       `json:"launch,omitempty"`   // nil: it is not launched by us
 	Notes     []string      `json:"notes,omitempty"`    // what a reader of its numbers should know
@@ -177,14 +178,4 @@ type Call struct {
 	Method string          `json:"method"`
 	Path   string          `json:"path"`
 	Body   json.RawMessage `json:"body,omitempty"`
-}
-
-// Launch is the command line of an engine as a list of arguments. ${name} is replaced by a value; an argument group whose
-// value is missing is left out.
-type Launch struct {
-	Program string              `json:"program"`
-	Args    []string            `json:"args"`
-	Options map[string][]string `json:"options,omitempty"` // axis -> arguments that are added when it is set
-	Port    int                 `json:"port"`              // usual one
-	Busy    string              `json:"busy"`              // what to do about a busy port: next or fail
 }
