@@ -12,6 +12,8 @@
 //   - Between a read from the engine and the write to the client there is no lock, channel, parser, compression or disk.
 //   - The response body reaches the client byte for byte. A body that ends early ends early for the client too. What a
 //     Rewrite changes of this is in the interventions; the record holds the client's request and the engine's answer.
+//   - Tracing costs it the ids of two spans and a header, which a Tracer decides before t0. Without one no header of a
+//     trace is touched. Spans are made of the sealed exchange, by others.
 //   - Every header that is added, dropped or changed is an Intervention of the record.
 //   - When the client is gone the engine's connection is closed at once.
 //   - Memory is bounded: by a cap on each recorded body, on the reads of an exchange, and by one budget over all that

@@ -99,6 +99,9 @@ func (f *flight) clientGone() {
 
 // begin sends the request and reads the response head. An error has ended the exchange: only seal is left to do.
 func (f *flight) begin(ctx context.Context) error {
+	if t := f.s.opts.Tracer; t != nil {
+		f.call.trace = t.Trace(f.id, f.call.Cell, f.call.Headers, f.call.server != nil)
+	}
 	out := buildHead(f.up, &f.call)
 	f.notes, f.upgrade = append(slices.Clip(f.call.Notes), out.notes...), out.upgrade
 	if err := f.connect(ctx); err != nil {

@@ -15,6 +15,15 @@ type Sink interface {
 	Offer(x *exchange.Exchange) bool
 }
 
+// Tracer gives exchanges their place in distributed traces.
+type Tracer interface {
+	// Trace is asked once for each exchange, before t0: with its id and benchmark cell, the headers of the call, and
+	// whether a client asked for it through a Server. It gives what the engine gets in place of the headers of the same
+	// names: names in lower case, and an empty value for a header to leave out. It must not block, and neither keep nor
+	// change the headers of the call.
+	Trace(id exchange.ID, cell string, headers []exchange.Header, served bool) []exchange.Header
+}
+
 // Defaults of the options below.
 const (
 	DefaultConnectTimeout = 10 * time.Second
@@ -77,6 +86,7 @@ type SessionOptions struct {
 	Dialect  string            // what answers are to be read as whatever their path; "" = by path
 	Identity exchange.Identity // of the engine, as known before the run
 	Sink     Sink              // nil records nothing
+	Tracer   Tracer            // nil traces nothing
 	MaxBody  int64             // bytes kept of each body; 0 is DefaultMaxBody
 	MaxReads int               // reads kept of each exchange; 0 is DefaultMaxReads
 	Budget   int64             // bytes held by all running exchanges; 0 is DefaultBudget

@@ -34,7 +34,8 @@ type Call struct {
 	identity bool     // ask for an answer without content coding
 	consumed []string // lower-case names of the headers whose credential was for the proxy
 	trailers []string
-	sent     []byte // body for the engine where it is not Body
+	sent     []byte            // body for the engine where it is not Body
+	trace    []exchange.Header // what a Tracer has the engine get
 }
 
 // outgoing is the request head for the engine and what makes it differ from the call.
@@ -43,10 +44,11 @@ type outgoing struct {
 	notes   []exchange.Intervention
 	call    *Call
 	up      *Upstream
-	upgrade bool // a WebSocket is asked for
-	length  bool // Content-Length is written
-	host    bool // Host is written
-	coded   bool // the client used a transfer coding
+	upgrade bool     // a WebSocket is asked for
+	traced  []string // names of trace headers that are written
+	length  bool     // Content-Length is written
+	host    bool     // Host is written
+	coded   bool     // the client used a transfer coding
 }
 
 // buildHead makes the head that goes to the engine: the client's lines in the client's order and case, without what
@@ -65,7 +67,9 @@ func buildHead(u *Upstream, c *Call) *outgoing {
 			o.note("header_removed", h.Name, h.Value, "", "credential")
 			continue
 		}
-		o.header(name, h, hop)
+		if !o.traceHeader(name, h) {
+			o.header(name, h, hop)
+		}
 	}
 	for _, t := range c.trailers {
 		o.note("header_removed", t, "", "", "trailer")
@@ -178,6 +182,37 @@ func (o *outgoing) header(name string, h exchange.Header, hop []string) {
 	}
 }
 
+// traceHeader puts the trace's own value in the place of a header that carries one; false means that h is none.
+func (o *outgoing) traceHeader(name string, h exchange.Header) bool {
+	list := o.call.trace
+	i := slices.IndexFunc(list, func(t exchange.Header) bool { return t.Name == name })
+	switch {
+	case i < 0:
+		return false
+	case list[i].Value == "" || slices.Contains(o.traced, name):
+		o.note("header_removed", h.Name, h.Value, "", traceContext)
+		return true
+	case list[i].Value != h.Value:
+		o.note("header_changed", h.Name, h.Value, list[i].Value, traceContext)
+	}
+	o.line(h.Name, list[i].Value)
+	o.traced = append(o.traced, name)
+	return true
+}
+
+// traceContext is the reason of an intervention that tells the engine its place in a trace.
+const traceContext = "trace_context"
+
+// addTrace writes the trace headers that the client did not send.
+func (o *outgoing) addTrace() {
+	for _, t := range o.call.trace {
+		if t.Value != "" && !slices.Contains(o.traced, t.Name) {
+			o.line(t.Name, t.Value)
+			o.note("header_added", t.Name, "", t.Value, traceContext)
+		}
+	}
+}
+
 func (o *outgoing) hostLine(h exchange.Header) {
 	o.host = true
 	if o.up.opts.KeepHost || h.Value == o.up.authority {
@@ -199,6 +234,7 @@ func (o *outgoing) finish(credentials []exchange.Header) {
 		o.line("Content-Length", n)
 		o.note("header_added", "Content-Length", "", n, "framing")
 	}
+	o.addTrace()
 	for _, h := range credentials {
 		o.line(h.Name, h.Value)
 		o.note("header_added", h.Name, "", "", "credential") // never the value

@@ -46,6 +46,8 @@ var doors = map[string][]string{
 	"github.com/mattn/go-runewidth":           {"cmd/benchproxy"},
 	"github.com/santhosh-tekuri/jsonschema":   {"gates"},
 	"github.com/HdrHistogram/hdrhistogram-go": {"internal/stat"},
+	"go.opentelemetry.io/otel":                {"internal/telemetry"},
+	"github.com/prometheus/client_golang":     {"internal/telemetry"},
 	"golang.org/x/term":                       {"cmd/benchproxy"},
 	"golang.org/x/sys":                        {"proxy", "recorder", "cmd/benchproxy"},
 }
