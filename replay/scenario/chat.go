@@ -4,23 +4,26 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // chat is the body of a request of chat completions. Its fields are written in this order.
 type chat struct {
-	Model          string    `json:"model,omitempty"`
-	Messages       []message `json:"messages"`
-	Tools          []tool    `json:"tools,omitempty"`
-	ToolChoice     any       `json:"tool_choice,omitempty"` // a word, or a namedTool
-	Parallel       *bool     `json:"parallel_tool_calls,omitempty"`
-	ResponseFormat any       `json:"response_format,omitempty"`
-	MaxTokens      int       `json:"max_tokens"`
-	Temperature    int       `json:"temperature"`
+	Model          string      `json:"model,omitempty"`
+	Messages       []message   `json:"messages"`
+	Tools          []tool      `json:"tools,omitempty"`
+	ToolChoice     any         `json:"tool_choice,omitempty"` // a word, or a namedTool
+	Parallel       *bool       `json:"parallel_tool_calls,omitempty"`
+	ResponseFormat any         `json:"response_format,omitempty"`
+	MaxTokens      int         `json:"max_tokens"`
+	Temperature    json.Number `json:"temperature"` // "" = 0
 	*sampling
 	Logprobs      bool           `json:"logprobs,omitempty"`
 	TopLogprobs   int            `json:"top_logprobs,omitempty"`
 	Stream        bool           `json:"stream"`
 	StreamOptions map[string]any `json:"stream_options,omitempty"`
+
+	more json.RawMessage // an object whose fields stand behind the others: what a scenario of the user's asks for besides
 }
 
 // sampling is the rest of the sampling that the validation states. All are greedy, so they only have to be alike.
@@ -78,6 +81,35 @@ func namedTool(name string) any {
 	return map[string]any{"type": "function", "function": map[string]any{"name": name}}
 }
 
+// part is a part of a message that holds more than text.
+type part struct {
+	Type       string          `json:"type"`
+	Text       string          `json:"text,omitempty"`
+	ImageURL   json.RawMessage `json:"image_url,omitempty"`
+	InputAudio json.RawMessage `json:"input_audio,omitempty"`
+	VideoURL   json.RawMessage `json:"video_url,omitempty"`
+	File       json.RawMessage `json:"file,omitempty"`
+}
+
+// prefixed is the content of a message with text before all else that it holds.
+func prefixed(content any, prefix string) any {
+	if prefix == "" {
+		return content
+	}
+	switch c := content.(type) {
+	case string:
+		return prefix + c
+	case []part:
+		if len(c) > 0 && c[0].Type == "text" {
+			c = slices.Clone(c)
+			c[0].Text = prefix + c[0].Text
+			return c
+		}
+		return append([]part{{Type: "text", Text: prefix}}, c...)
+	}
+	return content
+}
+
 // user is a message of the user.
 func user(text string) message { return message{Role: "user", Content: text} }
 
@@ -110,5 +142,9 @@ func (c chat) bytes() json.RawMessage {
 	if err := e.Encode(c); err != nil {
 		panic(fmt.Sprintf("scenario: a body is always JSON: %v", err))
 	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	body := bytes.TrimRight(b.Bytes(), "\n")
+	if len(c.more) > 0 {
+		body = append(append(body[:len(body)-1], ','), c.more[1:]...)
+	}
+	return body
 }

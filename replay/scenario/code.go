@@ -17,7 +17,7 @@ const (
 // codeScenarios are the conversations about code.
 func codeScenarios() []Scenario {
 	return []Scenario{{
-		ID: "code_edit", Suite: SuiteMatrix, Summary: "a function is written, and then edited as told", Turns: 2, maxTokens: 512,
+		ID: "code_edit", Suite: SuiteMatrix, Version: 1, Summary: "a function is written, and then edited as told", Turns: 2, maxTokens: 512,
 		first: func(Options) chat { return chat{Messages: []message{user(writePrompt)}} },
 		next: func(_ Options, _ int, before chat, a Answer) (chat, error) {
 			if strings.TrimSpace(a.Content) == "" {

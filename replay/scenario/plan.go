@@ -21,10 +21,15 @@ func (m Member) Wave() string {
 }
 
 // Plan lists the cases of scenarios at degrees of concurrency, each repeated. Cases of one wave stand together. A
-// scenario that is planned alone runs at the degree 1 only, and only when that is among the degrees.
+// scenario that is planned alone runs at the degree 1 only, and only when that is among the degrees; one of so many streams
+// runs with these, whatever the degrees.
 func Plan(scenarios []Scenario, degrees []int, repeats int) []Member {
 	var out []Member
 	for _, s := range scenarios {
+		degrees := degrees
+		if s.Streams > 0 {
+			degrees = []int{s.Streams}
+		}
 		for _, degree := range degrees {
 			if s.Alone && degree != 1 {
 				continue

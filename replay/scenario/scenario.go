@@ -21,13 +21,24 @@ type Scenario struct {
 	Alone    bool   // it is planned at concurrency 1 only
 	Thinking bool   // it asks for thinking, whatever the options say
 	Blocking bool   // it is not streamed, whatever the options say
+	Together bool   // its requests are no turns: they are sent at once, and none rests on the answer to another
+	Cold     bool   // its prompts are computed whole, where the engine can be told so
+
+	Version    int    // of what is asked; a change of the bytes is a new one. 0 = it is versioned with its suite
+	Modality   string // what the model must take besides text: image, audio or video; "" = nothing
+	Streams    int    // it is planned at this concurrency only; 0 = at any
+	Repeats    int    // what its definition takes the median of; 0 = it states none
+	Prompt     int    // tokens of the first prompt, about; 0 = a few hundred at most
+	HalfBudget bool   // an answer below half of its limit is no sample: it is asked for once more, under another nonce
 
 	maxTokens int  // when the options state none
+	fixed     bool // the limit is part of what is measured, and that of the options does not hold
 	validated bool // it carries the tag and the sampling of the validation
 	first     func(Options) chat
 	// next makes the body that follows the answer to a turn from the body of that turn; its messages are those to be added
 	// to the ones before. nil for one turn.
 	next   func(o Options, turn int, before chat, a Answer) (chat, error)
+	each   func(n int) chat // the requests of one whose requests are sent together; nil for every other
 	checks []exchange.Check
 }
 
@@ -51,6 +62,7 @@ type Request struct {
 	Path     string
 	Body     json.RawMessage
 	Thinking bool // to be spelled as the engine has it; the body says nothing of it
+	Cold     bool // without a prompt cache, to be spelled as the engine has it
 }
 
 // Answer is what the engine said to a request.
@@ -79,7 +91,8 @@ var (
 	ErrStopped = errors.New("the conversation cannot go on")
 )
 
-// Request is the request that follows the answers so far, the first one when there are none. The error is ErrOver behind
+// Request is the request that follows the answers so far, the first one when there are none. Of requests that are sent
+// together only the number of answers counts. The error is ErrOver behind
 // the last turn, or wraps ErrStopped when an answer lacks what the next turn rests on; it names the turn.
 func (s Scenario) Request(o Options, answers []Answer) (Request, error) {
 	if len(answers) >= s.Turns {
@@ -87,6 +100,10 @@ func (s Scenario) Request(o Options, answers []Answer) (Request, error) {
 	}
 	if s.Blocking {
 		o.Stream = false
+	}
+	turn := len(answers)
+	if s.Together {
+		s.first, answers = func(Options) chat { return s.each(turn) }, nil
 	}
 	body := s.opening(o)
 	for turn, a := range answers {
@@ -99,7 +116,7 @@ func (s Scenario) Request(o Options, answers []Answer) (Request, error) {
 		body.Messages = append(slices.Clip(messages), body.Messages...)
 	}
 	return Request{
-		Turn: len(answers), Method: "POST", Path: "/v1/chat/completions", Body: body.bytes(), Thinking: s.Thinking || o.Thinking,
+		Turn: turn, Method: "POST", Path: "/v1/chat/completions", Body: body.bytes(), Thinking: s.Thinking || o.Thinking, Cold: s.Cold,
 	}, nil
 }
 
@@ -109,6 +126,7 @@ func (s Scenario) opening(o Options) chat {
 	c.Model = o.Model
 	c.MaxTokens = s.maxTokens
 	switch {
+	case s.fixed:
 	case (s.Thinking || o.Thinking) && o.ThinkingMaxTokens > 0:
 		c.MaxTokens = o.ThinkingMaxTokens
 	case s.Thinking || o.Thinking:
@@ -127,17 +145,26 @@ func (s Scenario) opening(o Options) chat {
 		prefix = "[" + o.Nonce + "]\n"
 	}
 	if o.Tag != "" {
-		prefix += "[validation " + o.Tag + "]\n"
+		prefix += "[" + s.tagWord() + " " + o.Tag + "]\n"
 	}
-	if text, isText := c.Messages[0].Content.(string); isText && prefix != "" {
-		c.Messages[0].Content = prefix + text
-	}
+	c.Messages[0].Content = prefixed(c.Messages[0].Content, prefix)
 	return c
 }
 
+// tagWord is what stands before a tag.
+func (s Scenario) tagWord() string {
+	if s.Suite == SuiteMatrix {
+		return "benchmark"
+	}
+	return "validation"
+}
+
+// MaxTokens is the output limit of the requests under the options.
+func (s Scenario) MaxTokens(o Options) int { return s.opening(o).MaxTokens }
+
 // Case is the case that the answers to the scenario's requests are judged as.
 func (s Scenario) Case(id string, o Options) exchange.Case {
-	return exchange.Case{ID: id, Scenario: s.ID, Policy: s.policy(o), Turns: s.Turns, Checks: slices.Clone(s.checks)}
+	return exchange.Case{ID: id, Scenario: s.ID, ScenarioVersion: s.Version, Policy: s.policy(o), Turns: s.Turns, Checks: slices.Clone(s.checks)}
 }
 
 // policy is the word for what the options change; "" for nothing.
@@ -169,7 +196,8 @@ func (s Scenario) TagName() string {
 
 // All lists the scenarios in the order of their suites.
 func All() []Scenario {
-	return slices.Concat(policyScenarios(), validationScenarios(), workflowScenarios(), codeScenarios(), toolUseScenarios(), levelScenarios())
+	return slices.Concat(policyScenarios(), validationScenarios(), workflowScenarios(), codeScenarios(), toolUseScenarios(), levelScenarios(),
+		textScenarios(), mediaScenarios(Materials{}))
 }
 
 // Lookup finds a scenario by its id.

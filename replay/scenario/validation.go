@@ -176,6 +176,9 @@ func (s Scenario) Digest(o Options) (string, error) {
 		"messages": c.Messages, "max_tokens": c.MaxTokens, "tools": c.Tools, "response_format": c.ResponseFormat,
 		"sampling": Sampling(), "thinking": s.Thinking || o.Thinking, "stream": o.Stream,
 	}
+	if len(c.more) > 0 {
+		doc["more"] = c.more
+	}
 	if o.StructuredResults {
 		doc["structured_tool_results"] = true
 	}

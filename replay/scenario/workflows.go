@@ -81,7 +81,7 @@ func agentic(total string) (first func(Options) chat, next func(Options, int, ch
 // workflowScenarios are the conversations of tool calls.
 func workflowScenarios() []Scenario {
 	matrix := Scenario{
-		ID: "agentic", Suite: SuiteMatrix, Summary: "two dependent tool calls, and an answer from their results (74.25)", Turns: 3, maxTokens: 512,
+		ID: "agentic", Suite: SuiteMatrix, Version: 1, Summary: "two dependent tool calls, and an answer from their results (74.25)", Turns: 3, maxTokens: 512,
 		checks: []exchange.Check{{Gate: "agentic"}},
 	}
 	matrix.first, matrix.next = agentic(matrixTotal)
