@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -30,7 +29,7 @@ type target struct {
 	Session string            `json:"session_header"` // header that carries one value a conversation
 }
 
-// config is the file of --config: JSON, with // and /* */ comments.
+// config is the file of --config: JSON, as people write it (strict.Plain).
 type config struct {
 	Targets map[string]target          `json:"targets"`
 	Engines map[string]json.RawMessage `json:"engines"` // parts of profiles, laid over those of the same name
@@ -51,7 +50,7 @@ func (p *program) readConfig(c *cli.Context) (config, error) {
 	if err != nil {
 		return cfg, usagef("read --config: %v", err)
 	}
-	if err := strict.Decode(stripComments(raw), &cfg, ""); err != nil {
+	if err := strict.Decode(strict.Plain(raw), &cfg, ""); err != nil {
 		return cfg, usagef("read --config %s: %v", file, err)
 	}
 	for name, t := range cfg.Targets {
@@ -174,38 +173,4 @@ func (p *program) named(cfg config, arg string) (upstream, error) {
 		return upstream{}, usagef("%q is neither a URL nor a target of the config", arg)
 	}
 	return upstream{url: arg}, nil
-}
-
-// stripComments blanks out // and /* */ comments outside of strings. Line ends stay, so that positions in errors do.
-func stripComments(b []byte) []byte {
-	out := bytes.Clone(b)
-	for i := 0; i < len(out); i++ {
-		switch {
-		case out[i] == '"':
-			for i++; i < len(out) && out[i] != '"'; i++ {
-				if out[i] == '\\' {
-					i++
-				}
-			}
-		case bytes.HasPrefix(out[i:], []byte("//")):
-			i = blank(out, i, []byte("\n"), 0)
-		case bytes.HasPrefix(out[i:], []byte("/*")):
-			i = blank(out, i, []byte("*/"), 2)
-		}
-	}
-	return out
-}
-
-// blank overwrites b from i to the next end mark and as many bytes of the mark as told, and gives the last place of it.
-func blank(b []byte, i int, end []byte, more int) int {
-	stop := len(b)
-	if n := bytes.Index(b[i+len(end):], end); n >= 0 {
-		stop = i + len(end) + n + more
-	}
-	for j := i; j < stop; j++ {
-		if b[j] != '\n' {
-			b[j] = ' '
-		}
-	}
-	return stop - 1
 }

@@ -1,49 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 )
-
-func TestStripComments(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"a": 1}`:                      `{"a": 1}`,
-		"{ // x\n\"a\": 1 /* y\n */ }":  `{"a":1}`,
-		`{"u": "http://h/*no*/" /**/ }`: `{"u":"http://h/*no*/"}`,
-		`{"q": "a\"// still" } // end`:  `{"q":"a\"// still"}`,
-		"{}//":                          `{}`,
-		`{"b": "\\"/* c */}`:            `{"b":"\\"}`,
-		"{\"a\":/*/ tricky /*/ 2}":      `{"a":2}`,
-	} {
-		var v, w any
-		if err := json.Unmarshal(stripComments([]byte(in)), &v); err != nil {
-			t.Errorf("%q: %v", in, err)
-			continue
-		}
-		if err := json.Unmarshal([]byte(want), &w); err != nil {
-			t.Fatal(err)
-		}
-		got, _ := json.Marshal(v)
-		exp, _ := json.Marshal(w)
-		if string(got) != string(exp) {
-			t.Errorf("%q gives %s, want %s", in, got, exp)
-		}
-	}
-}
-
-// FuzzStripComments states that positions stay: length and line ends are those of the input.
-func FuzzStripComments(f *testing.F) {
-	for _, s := range []string{"{}//", "/*", "\"\\", "/* \n */ \"//\"", "//\n/"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		out := string(stripComments([]byte(s)))
-		if len(out) != len(s) || strings.Count(out, "\n") != strings.Count(s, "\n") {
-			t.Errorf("%q became %q", s, out)
-		}
-	})
-}
 
 func TestTargetsAreChecked(t *testing.T) {
 	for name, c := range map[string]target{
