@@ -36,6 +36,10 @@ const Style = `:root {
 .chart .s5 { stroke: var(--chart-5); stroke-dasharray: 4 4; } .chart .s6 { stroke: var(--chart-6); stroke-dasharray: 1 3; }
 .chart .f1 { fill: var(--chart-1); } .chart .f2 { fill: var(--chart-2); } .chart .f3 { fill: var(--chart-3); }
 .chart .f4 { fill: var(--chart-4); } .chart .f5 { fill: var(--chart-5); } .chart .f6 { fill: var(--chart-6); }
+.chart .tick { fill: none; stroke-width: 1; }
+.chart .t1 { stroke: var(--chart-1); } .chart .t2 { stroke: var(--chart-2); } .chart .t3 { stroke: var(--chart-3); }
+.chart .t4 { stroke: var(--chart-4); } .chart .t5 { stroke: var(--chart-5); } .chart .t6 { stroke: var(--chart-6); }
+.chart .area { fill: var(--chart-1); fill-opacity: 0.35; stroke: none; }
 .chart .wait { fill: var(--chart-wait); } .chart .good { fill: var(--chart-good); } .chart .bad { fill: var(--chart-bad); }
 @media print { .chart { color-adjust: exact; print-color-adjust: exact; } }
 `
