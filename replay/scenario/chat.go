@@ -9,14 +9,14 @@ import (
 
 // chat is the body of a request of chat completions. Its fields are written in this order.
 type chat struct {
-	Model          string      `json:"model,omitempty"`
-	Messages       []message   `json:"messages"`
-	Tools          []tool      `json:"tools,omitempty"`
-	ToolChoice     any         `json:"tool_choice,omitempty"` // a word, or a namedTool
-	Parallel       *bool       `json:"parallel_tool_calls,omitempty"`
-	ResponseFormat any         `json:"response_format,omitempty"`
-	MaxTokens      int         `json:"max_tokens"`
-	Temperature    json.Number `json:"temperature"` // "" = 0
+	Model          string    `json:"model,omitempty"`
+	Messages       []message `json:"messages"`
+	Tools          []tool    `json:"tools,omitempty"`
+	ToolChoice     any       `json:"tool_choice,omitempty"` // a word, or a namedTool
+	Parallel       *bool     `json:"parallel_tool_calls,omitempty"`
+	ResponseFormat any       `json:"response_format,omitempty"`
+	MaxTokens      int       `json:"max_tokens"`
+	Temperature    float64   `json:"temperature"`
 	*sampling
 	Logprobs      bool           `json:"logprobs,omitempty"`
 	TopLogprobs   int            `json:"top_logprobs,omitempty"`

@@ -158,22 +158,22 @@ func sized(id string) bool {
 var ownFields = []string{"model", "messages", "max_tokens", "stream", "stream_options"}
 
 // further are the further fields of the body as an object, nil for none, and the temperature, which has its place in every body.
-func (l *ownLine) further() (body json.RawMessage, temperature json.Number, err error) {
+func (l *ownLine) further() (body json.RawMessage, temperature float64, err error) {
 	if len(l.Body) == 0 {
-		return nil, "", nil
+		return nil, 0, nil
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(l.Body, &fields); err != nil {
-		return nil, "", fmt.Errorf("body: %w", err)
+		return nil, 0, fmt.Errorf("body: %w", err)
 	}
 	for _, name := range ownFields {
 		if _, stated := fields[name]; stated {
-			return nil, "", fmt.Errorf("body: %s is not stated there", name)
+			return nil, 0, fmt.Errorf("body: %s is not stated there", name)
 		}
 	}
 	if t, stated := fields["temperature"]; stated {
 		if err := json.Unmarshal(t, &temperature); err != nil {
-			return nil, "", fmt.Errorf("body: temperature: %w", err)
+			return nil, 0, fmt.Errorf("body: temperature: %w", err)
 		}
 		delete(fields, "temperature")
 	}
@@ -184,7 +184,7 @@ func (l *ownLine) further() (body json.RawMessage, temperature json.Number, err 
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(fields); err != nil {
-		return nil, "", fmt.Errorf("body: %w", err)
+		return nil, 0, fmt.Errorf("body: %w", err)
 	}
 	return bytes.TrimSpace(b.Bytes()), temperature, nil
 }
