@@ -8,17 +8,24 @@ import (
 // Set is a named set of definitions: how another tool would put one exchange into numbers. Its figures carry names of
 // the tool's meaning and are never mixed with those of Metrics.
 type Set struct {
-	Name    string // tensorsharp, loom, benchrig, tool-eval
+	Name    string // tensorsharp, loom, benchrig, tool-eval, vllm, aiperf, guidellm, inference-perf, otel
 	Measure func(x *exchange.Exchange, t *wire.Transcript) Row
+	Rules   []SetRule // of the figures it has, in the order of printing
 }
 
-// Sets are the definition sets of the four tools our numbers must be comparable with.
+// Sets are the definition sets of the tools whose numbers stand beside ours: those of four harnesses first, then those of
+// load generators and conventions.
 func Sets() []Set {
 	return []Set{
-		{Name: "tensorsharp", Measure: TensorSharp},
-		{Name: "loom", Measure: Loom},
-		{Name: "benchrig", Measure: BenchRig},
-		{Name: "tool-eval", Measure: ToolEval},
+		{"tensorsharp", TensorSharp, tensorSharpRules[:]},
+		{"loom", Loom, loomRules[:]},
+		{"benchrig", BenchRig, benchRigRules[:]},
+		{"tool-eval", ToolEval, toolEvalRules[:]},
+		{"vllm", VLLM, vllmRules[:]},
+		{"aiperf", AIPerf, aiperfRules[:]},
+		{"guidellm", GuideLLM, guideLLMRules[:]},
+		{"inference-perf", InferencePerf, inferencePerfRules[:]},
+		{"otel", OTel, otelRules[:]},
 	}
 }
 
