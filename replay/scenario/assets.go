@@ -21,17 +21,17 @@ const (
 var colors = [...][3]byte{{255, 255, 255}, {214, 39, 40}, {31, 90, 200}, {34, 139, 34}, {40, 40, 40}, {100, 100, 100}, {160, 160, 160}, {210, 210, 210}}
 
 const (
-	red   = 1
-	blue  = 2
-	green = 3
-	gray0 = 4
+	paintRed   = 1
+	paintBlue  = 2
+	paintGreen = 3
+	gray0      = 4
 )
 
-// canvas is a picture, a byte of the palette for each pixel, row by row.
-type canvas [pictureWidth * pictureHeight]byte
+// bitmap is a picture, a byte of the palette for each pixel, row by row.
+type bitmap [pictureWidth * pictureHeight]byte
 
 // fill paints the pixels that are inside.
-func (c *canvas) fill(color byte, inside func(x, y int) bool) {
+func (c *bitmap) fill(color byte, inside func(x, y int) bool) {
 	for i := range c {
 		if inside(i%pictureWidth, i/pictureWidth) {
 			c[i] = color
@@ -39,12 +39,12 @@ func (c *canvas) fill(color byte, inside func(x, y int) bool) {
 	}
 }
 
-func disc(cx, cy, r int) func(x, y int) bool {
+func discAt(cx, cy, r int) func(x, y int) bool {
 	return func(x, y int) bool { return (x-cx)*(x-cx)+(y-cy)*(y-cy) <= r*r }
 }
 
 // band paints the squares that tell pictures apart.
-func (c *canvas) band(seed uint64) {
+func (c *bitmap) band(seed uint64) {
 	p := newProse(seed)
 	for at := 0; at < pictureWidth; at += bandHeight {
 		color := gray0 + byte(p.next()%uint64(len(colors)-gray0))
@@ -54,10 +54,10 @@ func (c *canvas) band(seed uint64) {
 
 // shapesPicture is a red disc, a blue square and a green triangle, from left to right.
 func shapesPicture(seed uint64) []byte {
-	var c canvas
-	c.fill(red, disc(56, 96, 36))
-	c.fill(blue, func(x, y int) bool { return x >= 104 && x < 160 && y >= 68 && y < 124 })
-	c.fill(green, func(x, y int) bool { return y >= 60 && y < 128 && 2*abs(x-208) <= y-60 })
+	var c bitmap
+	c.fill(paintRed, discAt(56, 96, 36))
+	c.fill(paintBlue, func(x, y int) bool { return x >= 104 && x < 160 && y >= 68 && y < 124 })
+	c.fill(paintGreen, func(x, y int) bool { return y >= 60 && y < 128 && 2*abs(x-208) <= y-60 })
 	c.band(seed)
 	return c.png()
 }
@@ -68,8 +68,8 @@ func abs(n int) int { return max(n, -n) }
 func movingPictures(seed uint64) [][]byte {
 	out := make([][]byte, videoFrames)
 	for i := range out {
-		var c canvas
-		c.fill(red, disc(40+i*176/(videoFrames-1), 96, 28))
+		var c bitmap
+		c.fill(paintRed, discAt(40+i*176/(videoFrames-1), 96, 28))
 		c.band(seed + uint64(i))
 		out[i] = c.png()
 	}
@@ -77,7 +77,7 @@ func movingPictures(seed uint64) [][]byte {
 }
 
 // png writes the picture as a PNG of eight bits with a palette, in stored blocks.
-func (c *canvas) png() []byte {
+func (c *bitmap) png() []byte {
 	var rows bytes.Buffer // each row behind the number of its filter, which is none
 	for y := range pictureHeight {
 		rows.WriteByte(0)
@@ -143,7 +143,7 @@ func tonesSound(seed uint64) []byte {
 			samples = binary.LittleEndian.AppendUint16(samples, uint16(int16(p.next()%9)-4))
 		}
 		for i := range toneSamples {
-			samples = binary.LittleEndian.AppendUint16(samples, uint16(triangle(i*hz%sampleRate)))
+			samples = binary.LittleEndian.AppendUint16(samples, uint16(toneAt(i*hz%sampleRate)))
 		}
 	}
 	out := append([]byte("RIFF"), binary.LittleEndian.AppendUint32(nil, uint32(36+len(samples)))...)
@@ -161,7 +161,7 @@ func tonesSound(seed uint64) []byte {
 	return append(out, samples...)
 }
 
-// triangle is a wave at a part of its period, in samples of a period of sampleRate.
-func triangle(phase int) int16 {
+// toneAt is a triangle wave at a part of its period, in samples of a period of sampleRate.
+func toneAt(phase int) int16 {
 	return int16(loudness - 4*loudness*abs(phase-sampleRate/2)/sampleRate)
 }

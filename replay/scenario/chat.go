@@ -81,8 +81,8 @@ func namedTool(name string) any {
 	return map[string]any{"type": "function", "function": map[string]any{"name": name}}
 }
 
-// part is a part of a message that holds more than text.
-type part struct {
+// contentPart is a part of a message that holds more than text.
+type contentPart struct {
 	Type       string          `json:"type"`
 	Text       string          `json:"text,omitempty"`
 	ImageURL   json.RawMessage `json:"image_url,omitempty"`
@@ -99,13 +99,13 @@ func prefixed(content any, prefix string) any {
 	switch c := content.(type) {
 	case string:
 		return prefix + c
-	case []part:
+	case []contentPart:
 		if len(c) > 0 && c[0].Type == "text" {
 			c = slices.Clone(c)
 			c[0].Text = prefix + c[0].Text
 			return c
 		}
-		return append([]part{{Type: "text", Text: prefix}}, c...)
+		return append([]contentPart{{Type: "text", Text: prefix}}, c...)
 	}
 	return content
 }

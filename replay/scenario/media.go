@@ -33,24 +33,24 @@ const (
 
 // mediaScenarios are those of pictures, sounds and videos. Text stands first, so that nonce and tag do.
 func mediaScenarios(m Materials) []Scenario {
-	image := mediaScenario("image", "a description of a picture", ModalityImage, func(o Options) []part {
+	image := mediaScenario("image", "a description of a picture", ModalityImage, func(o Options) []contentPart {
 		if m.Image != nil {
-			return []part{text("Here is a picture." + ownAsk), picture(m.Image)}
+			return []contentPart{text("Here is a picture." + ownAsk), picture(m.Image)}
 		}
-		return []part{text(imageAsk), picture(shapesPicture(seedOf(o)))}
+		return []contentPart{text(imageAsk), picture(shapesPicture(seedOf(o)))}
 	})
-	audio := mediaScenario("audio", "a description of a sound", ModalityAudio, func(o Options) []part {
+	audio := mediaScenario("audio", "a description of a sound", ModalityAudio, func(o Options) []contentPart {
 		if m.Audio != nil {
-			return []part{text("Here is a recording." + ownAsk), sound(m.Audio)}
+			return []contentPart{text("Here is a recording." + ownAsk), sound(m.Audio)}
 		}
-		return []part{text(audioAsk), sound(tonesSound(seedOf(o)))}
+		return []contentPart{text(audioAsk), sound(tonesSound(seedOf(o)))}
 	})
-	video := mediaScenario("video", "a description of a video, sent as pictures of it", ModalityVideo, func(o Options) []part {
+	video := mediaScenario("video", "a description of a video, sent as pictures of it", ModalityVideo, func(o Options) []contentPart {
 		frames := m.Frames
 		if frames == nil {
 			frames = movingPictures(seedOf(o))
 		}
-		parts := []part{text(videoAsk)}
+		parts := []contentPart{text(videoAsk)}
 		for _, f := range frames {
 			parts = append(parts, picture(f))
 		}
@@ -62,7 +62,7 @@ func mediaScenarios(m Materials) []Scenario {
 	return []Scenario{image, audio, video}
 }
 
-func mediaScenario(id, summary, modality string, parts func(Options) []part) Scenario {
+func mediaScenario(id, summary, modality string, parts func(Options) []contentPart) Scenario {
 	s := measured(id, summary, func(o Options) []message { return []message{{Role: "user", Content: parts(o)}} })
 	s.Modality = modality
 	return s
@@ -72,14 +72,14 @@ func mediaScenario(id, summary, modality string, parts func(Options) []part) Sce
 // what they made of a picture by its bytes, as they keep the beginning of a prompt.
 func seedOf(o Options) uint64 { return proseSeed(o.Nonce + "\n" + o.Tag) }
 
-func text(s string) part { return part{Type: "text", Text: s} }
+func text(s string) contentPart { return contentPart{Type: "text", Text: s} }
 
-func picture(b []byte) part {
-	return part{Type: "image_url", ImageURL: object(map[string]string{"url": "data:" + kindOf(b).mime + ";base64," + base64.StdEncoding.EncodeToString(b)})}
+func picture(b []byte) contentPart {
+	return contentPart{Type: "image_url", ImageURL: object(map[string]string{"url": "data:" + kindOf(b).mime + ";base64," + base64.StdEncoding.EncodeToString(b)})}
 }
 
-func sound(b []byte) part {
-	return part{Type: "input_audio", InputAudio: object(map[string]string{"data": base64.StdEncoding.EncodeToString(b), "format": kindOf(b).format})}
+func sound(b []byte) contentPart {
+	return contentPart{Type: "input_audio", InputAudio: object(map[string]string{"data": base64.StdEncoding.EncodeToString(b), "format": kindOf(b).format})}
 }
 
 // object is a flat object as JSON, its keys sorted.

@@ -198,7 +198,7 @@ func (m ownMessage) message() (message, error) {
 	switch content := bytes.TrimSpace(m.Content); {
 	case len(content) == 0 || string(content) == "null":
 	case content[0] == '[':
-		var parts []part
+		var parts []contentPart
 		if err := strict.Decode(content, &parts, "content"); err != nil {
 			return out, err
 		}
