@@ -65,6 +65,9 @@ const (
 // Texts loads the answer of a recorded exchange.
 type Texts func(ctx context.Context, id exchange.ID) (Answer, error)
 
+// Grade is the word that TensorSharp's report gives to a difflib ratio: high agreement, moderate, low or diverged.
+func Grade(ratio float64) string { return grade(ratio) }
+
 // grade is the word that TensorSharp's report gives to a difflib ratio.
 func grade(ratio float64) string {
 	switch {

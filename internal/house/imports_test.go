@@ -16,7 +16,7 @@ var layers = [][]string{
 	{"internal/measure", "engines", "internal/chart"},
 	{"gates", "proxy", "recorder", "engines/launch", "engines/models", "engines/host", "engines/weights", "internal/telemetry", "internal/compare", "internal/audit", "internal/sim", "replay/scenario", "replay/bridge", "replay/matrix"},
 	{"replay", "internal/selftest", "internal/web", "internal/report"},
-	{"replay/bench"},
+	{"replay/bench", "internal/report/build"},
 	{"cmd/benchproxy"},
 }
 
@@ -49,7 +49,7 @@ var doors = map[string][]string{
 	"go.opentelemetry.io/otel":                {"internal/telemetry"},
 	"github.com/prometheus/client_golang":     {"internal/telemetry"},
 	"golang.org/x/term":                       {"cmd/benchproxy"},
-	"golang.org/x/sys":                        {"proxy", "recorder", "cmd/benchproxy"},
+	"golang.org/x/sys":                        {"proxy", "recorder", "cmd/benchproxy", "engines/launch"},
 }
 
 var testLibraries = []string{"github.com/google/go-cmp", "go.uber.org/goleak", "github.com/rogpeppe/go-internal"}
