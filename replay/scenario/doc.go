@@ -4,8 +4,9 @@
 // A Scenario is data with two pure functions: the first request, and the next request from the one before and its
 // answer. All bodies are those of chat completions; whoever sends them spells them for the engine. Scenario.Request puts
 // the functions together (scenario.go), chat.go is the form of a body, plan.go lists the cases of a suite, and the
-// scenarios themselves are a file each kind (validation.go, policies.go, workflows.go, code.go, tooluse.go, levels.go);
-// prose.go makes the text of long prompts.
+// scenarios themselves are a file each kind (validation.go, policies.go, workflows.go, code.go, tooluse.go, levels.go, and of
+// the run matrix text.go, sized.go and media.go); prose.go makes the text of long prompts, assets.go pictures and sounds.
+// named.go finds any of them by the name that people write, own.go reads those of the user.
 //
 // Invariants:
 //

@@ -57,21 +57,18 @@ func groups() map[string][]string {
 // hold a size, groups, and those of the validation suites.
 func List() []Entry {
 	var out []Entry
-	add := func(all []Scenario) {
-		for _, s := range all {
-			if !slices.ContainsFunc(out, func(e Entry) bool { return e.Name == s.TagName() }) {
-				out = append(out, Entry{Name: s.TagName(), Summary: s.Summary})
-			}
-		}
+	for _, s := range matrix(Materials{}) {
+		out = append(out, Entry{Name: s.TagName(), Summary: s.Summary})
 	}
-	add(matrix(Materials{}))
 	for _, f := range sizedForms() {
 		out = append(out, Entry{Name: f.form, Summary: f.summary})
 	}
 	out = append(out, Entry{"loom", "all of loom_*", true}, Entry{"pressure_sweep", "context_pressure_<P> for growing parts of the window", true})
-	add(Suite(SuiteValidation))
-	add(Suite(SuitePolicies))
-	add(Suite(SuiteToolUse))
+	for _, s := range slices.Concat(Suite(SuiteValidation), Suite(SuitePolicies), Suite(SuiteToolUse)) {
+		if !slices.ContainsFunc(out, func(e Entry) bool { return e.Name == s.ID }) { // a name is that of the matrix first
+			out = append(out, Entry{Name: s.ID, Summary: s.Summary})
+		}
+	}
 	return out
 }
 
