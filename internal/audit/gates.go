@@ -1,0 +1,172 @@
+package audit
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// GateRun is one time at which gates judged a build.
+type GateRun struct {
+	Source   string // file, or name of the run
+	Run      exchange.ID
+	Engine   exchange.Identity
+	Weights  string // digest, "" when not known
+	Level    string // dev, fast, quick, full; "" for a run of no suite
+	At       time.Time
+	Complete bool
+	Verdicts []GateVerdict
+	Deferred []string // what was left for another time
+}
+
+// GateVerdict is what a gate said of one case.
+type GateVerdict struct {
+	Gate    string                 `json:"gate"`
+	Version int                    `json:"version"`
+	Case    string                 `json:"case"`
+	Status  exchange.VerdictStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+}
+
+func (g *GateRun) build() build { return build{g.Engine.Engine, g.Engine.Version, g.Weights} }
+
+// GatesOfRun are the verdicts that a run of a suite keeps; ok is false for a run that keeps none.
+func GatesOfRun(run *exchange.Run) (g GateRun, ok bool) {
+	if run.Replay == nil || len(run.Replay.Cases) == 0 {
+		return g, false
+	}
+	b := buildsOf(run)[0]
+	g = GateRun{Source: nameOf(run), Run: run.ID, Engine: exchange.Identity{Engine: b.engine, Version: b.version}, Weights: b.weights, At: run.Started,
+		Complete: run.State == exchange.RunComplete, Level: run.Labels["level"]}
+	for i := range run.Replay.Cases {
+		c := &run.Replay.Cases[i]
+		for _, v := range c.Verdicts {
+			g.Verdicts = append(g.Verdicts, GateVerdict{v.Gate, v.Version, c.ID, v.Status, c.Reason})
+		}
+		if c.Status != "" && len(c.Verdicts) == 0 {
+			g.Verdicts = append(g.Verdicts, GateVerdict{Gate: c.Scenario, Case: c.ID, Status: c.Status, Reason: c.Reason})
+		}
+	}
+	return g, true
+}
+
+// gates asks of every run with numbers whether its very build was judged, and passed.
+func (a *auditor) gates() {
+	for _, r := range a.in.Runs {
+		if r.Role != Candidate || len(r.shapes) == 0 {
+			continue
+		}
+		a.judged(r)
+	}
+}
+
+// judged asks it of one run.
+func (a *auditor) judged(r *Run) {
+	object, mine := nameOf(&r.Run), buildsOf(&r.Run)[0]
+	var of, open, others []*GateRun
+	for i := range a.in.Gates {
+		g := &a.in.Gates[i]
+		switch b := g.build(); {
+		case b.known() && mine.known() && b == mine:
+			of = append(of, g)
+		case agree(b.engine, mine.engine) && agree(b.version, mine.version) && agree(b.weights, mine.weights):
+			open = append(open, g)
+		default:
+			others = append(others, g)
+		}
+	}
+	switch {
+	case len(of) > 0:
+		a.latest(object, of, OK)
+	case len(open) > 0:
+		a.add(AskGates, object, Warning, "%s was judged (%s): that this is the measured build %s cannot be told", open[0].build(), sourcesOf(open), mine)
+		a.latest(object, open, Warning)
+	case len(others) > 0:
+		a.add(AskGates, object, Failure, "the measured build is %s, and the gates judged %s (%s): they are to be run again on the build that is measured", mine, others[len(others)-1].build(), sourcesOf(others))
+	default:
+		a.add(AskGates, object, Failure, "no gate has judged %s: speed without a check of the output says nothing", mine)
+	}
+}
+
+func sourcesOf(gs []*GateRun) string {
+	var names []string
+	for _, g := range gs {
+		names = append(names, g.Source)
+	}
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+// caseOfGate is one question that gates have answered, perhaps several times.
+type caseOfGate struct{ gate, id string }
+
+// latest tells what the newest verdicts of one build come to. A case that was judged again has the newer verdict.
+func (a *auditor) latest(object string, gs []*GateRun, best Status) {
+	slices.SortStableFunc(gs, func(x, y *GateRun) int { return x.At.Compare(y.At) })
+	now := map[caseOfGate]GateVerdict{}
+	deferred := map[string]bool{}
+	whole := false
+	for _, g := range gs {
+		whole = whole || g.Complete
+		for _, v := range g.Verdicts {
+			now[caseOfGate{v.Gate, v.Case}] = v
+			delete(deferred, v.Gate)
+		}
+		for _, d := range g.Deferred {
+			deferred[d] = true
+		}
+	}
+	a.verdicts(object, now, whole, best, sourcesOf(gs))
+	a.rules(object, now)
+	for _, d := range slices.Sorted(maps.Keys(deferred)) {
+		a.add(AskFullContext, object, Warning, "%s is deferred: the full context was not asked for on this build; gate --suite full on it runs what is left", d)
+	}
+}
+
+// verdicts tells whether all passed.
+func (a *auditor) verdicts(object string, now map[caseOfGate]GateVerdict, whole bool, best Status, sources string) {
+	passed, bad := 0, []string{}
+	failed := false
+	for _, k := range slices.SortedFunc(maps.Keys(now), func(x, y caseOfGate) int {
+		return strings.Compare(x.gate+"\x00"+x.id, y.gate+"\x00"+y.id)
+	}) {
+		v := now[k]
+		if fine(v.Status) {
+			if v.Status == exchange.VerdictOK {
+				passed++
+			}
+			continue
+		}
+		failed = failed || v.Status == exchange.VerdictFail
+		bad = append(bad, strings.TrimSuffix(k.gate+" of "+k.id+" is "+string(v.Status)+": "+v.Reason, ": "))
+	}
+	const shown = 5
+	text := strings.Join(bad[:min(len(bad), shown)], "; ")
+	switch {
+	case failed:
+		a.add(AskGates, object, Failure, "%d of %d verdicts did not pass (%s): %s", len(bad), len(now), sources, text)
+	case len(bad) > 0:
+		a.add(AskGates, object, Warning, "%d of %d verdicts say nothing (%s): %s", len(bad), len(now), sources, text)
+	case passed == 0:
+		a.add(AskGates, object, Failure, "the gates were asked and none of them passed (%s)", sources)
+	case !whole:
+		a.add(AskGates, object, Warning, "%s passed, and the suite did not come to its end (%s)", count(passed, "verdict"), sources)
+	case best == OK:
+		a.add(AskGates, object, OK, "%s on the measured build, all passed or not applicable (%s)", count(len(now), "verdict"), sources)
+	}
+}
+
+// rules tells of verdicts by rules that are older than those of today.
+func (a *auditor) rules(object string, now map[caseOfGate]GateVerdict) {
+	older := map[string]bool{}
+	for _, v := range now {
+		if today, known := a.in.GateRules[v.Gate]; known && v.Version > 0 && v.Version < today {
+			older[v.Gate] = true
+		}
+	}
+	if len(older) > 0 {
+		a.add(AskGates, object, Warning, "verdicts of %s are by an older rule than that of today: replay --revalidate judges the recording again", strings.Join(slices.Sorted(maps.Keys(older)), ", "))
+	}
+}
