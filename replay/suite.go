@@ -24,6 +24,7 @@ import (
 type Spelling struct {
 	ThinkingOn, ThinkingOff json.RawMessage
 	Timings                 json.RawMessage // asks for the engine's own timings, with streams
+	NoCache                 json.RawMessage // computes the whole prompt, of requests that are to be
 }
 
 // SuiteOptions say which cases are sent, and how.
@@ -35,6 +36,8 @@ type SuiteOptions struct {
 	Session  string  // header that carries one value a conversation; "" = none
 	Salt     string  // of these values, another one for each run
 	Warmup   int     // requests before the first wave; they are in no case
+	Untagged bool    // prompts do not begin with the tag of their case: they are held against those of another engine
+	Unjudged bool    // cases are not judged when their wave has ended: more than its answers is needed for it
 	// Wave gets the cases of each wave when all have ended and are judged. Its error ends the suite.
 	Wave func(*SuiteWave) error
 }
@@ -129,13 +132,15 @@ func (s *Suite) plan(m scenario.Member) (*SuiteCase, error) {
 
 func (s *Suite) options(m scenario.Member) scenario.Options {
 	o := s.o.Options
-	o.Tag = m.Tag()
+	if !s.o.Untagged {
+		o.Tag = m.Tag()
+	}
 	return o
 }
 
 // waveOf names the requests that are sent together.
 func waveOf(m scenario.Member, turn int) string {
-	if m.Turns > 1 {
+	if m.Turns > 1 && !m.Together {
 		return m.Wave() + "/" + strconv.Itoa(turn+1)
 	}
 	return m.Wave()
@@ -248,20 +253,28 @@ func (r *suiteRun) wave(cases []*SuiteCase) error {
 	w := &SuiteWave{Name: cases[0].Wave(), Cases: cases}
 	w.Wall, _ = wallOf(cases...)
 	for _, c := range cases {
+		if r.o.Unjudged {
+			continue
+		}
 		if err := c.judge(); err != nil {
 			return err
 		}
 	}
-	r.mu.Lock()
-	r.judged += len(cases)
-	for _, c := range cases {
-		c.keep(&r.kept[c.at])
-	}
-	r.mu.Unlock()
+	r.keep(cases)
 	if r.o.Wave == nil {
 		return nil
 	}
 	return r.o.Wave(w)
+}
+
+// keep writes what the cases came to into those that the run keeps.
+func (s *Suite) keep(cases []*SuiteCase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.judged += len(cases)
+	for _, c := range cases {
+		c.keep(&s.kept[c.at])
+	}
 }
 
 // nobodyThere reports whether no request found an engine, of enough.
@@ -273,6 +286,9 @@ func (r *suiteRun) nobodyThere() bool {
 
 // talk sends the turns of a case, as long as each leads to the next.
 func (r *suiteRun) talk(c *SuiteCase, d *draft) error {
+	if c.Member.Together {
+		return r.atOnce(c, d)
+	}
 	var answers []scenario.Answer
 	for turn := 0; ; turn++ {
 		x := r.ask(c, turn, d)
@@ -296,6 +312,25 @@ func (r *suiteRun) talk(c *SuiteCase, d *draft) error {
 		}
 		d = next
 	}
+}
+
+// atOnce sends the requests of a case whose requests rest on no answer. All are made before the first is sent.
+func (r *suiteRun) atOnce(c *SuiteCase, first *draft) (err error) {
+	drafts := []*draft{first}
+	for n := 1; n < c.Member.Turns; n++ {
+		d, err := r.draft(c, n, make([]scenario.Answer, n))
+		if err != nil {
+			return err
+		}
+		drafts = append(drafts, d)
+	}
+	c.Exchanges = make([]*exchange.Exchange, len(drafts))
+	var all sync.WaitGroup
+	for n, d := range drafts {
+		all.Go(func() { c.Exchanges[n] = r.ask(c, n, d) })
+	}
+	all.Wait()
+	return nil
 }
 
 // draft makes the request of a turn, as the engine spells it.
@@ -347,6 +382,9 @@ func (sp *Spelling) spell(req scenario.Request, streamed bool) (json.RawMessage,
 	objects := []json.RawMessage{switchTo}
 	if streamed {
 		objects = append(objects, sp.Timings)
+	}
+	if req.Cold {
+		objects = append(objects, sp.NoCache)
 	}
 	body := jsonBody(req.Body)
 	for _, o := range objects {
