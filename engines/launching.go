@@ -12,6 +12,9 @@ import (
 type Launch struct {
 	Program    string            `json:"program"`
 	ProgramEnv []string          `json:"program_env,omitempty"` // variables that name another program, the first set one counts
+	File       string            `json:"file,omitempty"`        // what the program runs, as ${file}; it is run in the directory of that file
+	FileEnv    []string          `json:"file_env,omitempty"`    // variables that name another file
+	ModelFile  bool              `json:"model_file,omitempty"`  // the model is a file that has to be there; else it may be a name
 	Args       []LaunchArg       `json:"args"`                  // in this order
 	Env        map[string]string `json:"env,omitempty"`         // set for it
 	Backends   []Backend         `json:"backends,omitempty"`    // that it can be started on, the usual one first; none: it chooses itself

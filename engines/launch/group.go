@@ -1,0 +1,25 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// process is what is known of a process.
+type process struct {
+	pid    int
+	parent int
+	pgrp   int
+	name   string
+	start  string // tells it from a later one of the same number
+	dead   bool   // it has ended and is not reaped
+}
+
+// processList names processes for a person.
+func processList(list []process) string {
+	var parts []string
+	for _, p := range list {
+		parts = append(parts, fmt.Sprintf("pid %d (%s)", p.pid, commandOf(p.pid)))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,77 @@
+//go:build unix && !linux
+
+package launch
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ownGroup puts the engine into a process group of its own. That it dies with us is a promise only Linux can keep.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// awaitExit returns when the process has ended. It reaps it; a second Wait gives an error, which nobody reads.
+func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
+
+// killGroup kills the process and its group.
+func killGroup(p *os.Process, _ string) {
+	_ = syscall.Kill(-p.Pid, syscall.SIGKILL) // there may be none left
+}
+
+// killSame kills a process that was seen a moment ago, and not one that got its number since.
+func killSame(m process) {
+	if start, ok := startOf(m.pid); ok && start == m.start {
+		_ = syscall.Kill(m.pid, syscall.SIGKILL) // it may have ended
+	}
+}
+
+// members are the living processes of a group, as far as they can be told: one that stands for all.
+func members(pgid int, _ string) []process {
+	if pgid <= 0 {
+		return nil // the marker cannot be seen
+	}
+	if syscall.Kill(-pgid, 0) != nil {
+		return nil
+	}
+	start, _ := startOf(pgid)
+	return []process{{pid: pgid, pgrp: pgid, start: start}}
+}
+
+func belongs(pid, pgid int, _ string) bool {
+	group, err := syscall.Getpgid(pid)
+	return err == nil && group == pgid
+}
+
+// readProcess reads what ps says about a process.
+func readProcess(pid int) (process, bool) {
+	start, ok := startOf(pid)
+	return process{pid: pid, name: commandOf(pid), start: start}, ok
+}
+
+// startOf is when a process started, as ps tells it.
+func startOf(pid int) (string, bool) {
+	out, err := exec.Command("ps", "-o", "lstart=", "-p", strconv.Itoa(pid)).Output()
+	start := strings.TrimSpace(string(out))
+	return start, err == nil && start != ""
+}
+
+func commandOf(pid int) string {
+	out, err := exec.Command("ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// portOwner is known only on Linux.
+func portOwner(string, int) (owner, bool) { return owner{}, false }
+
+// residentBytes is the memory of a process that is in RAM.
+func residentBytes(pid int) (int64, bool) {
+	out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output()
+	kib, convErr := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	return kib << 10, err == nil && convErr == nil
+}

@@ -1,0 +1,40 @@
+package launch
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// ownGroup keeps the terminal's Ctrl-C from the engine.
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
+
+// awaitExit returns when the process has ended. It reaps it; a second Wait gives an error, which nobody reads.
+func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
+
+// killGroup kills the process and those it started.
+func killGroup(p *os.Process, _ string) {
+	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(p.Pid)).Run() // there may be none left
+	_ = p.Kill()                                                                // as above
+}
+
+func killSame(process) {} // without a start time nobody can be told from a later one of the same number
+
+// members cannot be told here: taskkill ends the tree as far as it hangs together.
+func members(int, string) []process { return nil }
+
+func belongs(pid, leader int, _ string) bool { return pid == leader }
+
+func readProcess(int) (process, bool) { return process{}, false }
+
+func startOf(int) (string, bool) { return "", false }
+
+func commandOf(int) string { return "" }
+
+// portOwner is known only on Linux.
+func portOwner(string, int) (owner, bool) { return owner{}, false }
+
+func residentBytes(int) (int64, bool) { return 0, false }

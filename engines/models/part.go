@@ -1,0 +1,160 @@
+package models
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// part is the file that a download is kept in until it is whole. What is known of it stands beside it, so that another
+// process can go on.
+type part struct {
+	path   string // of the part
+	target string
+	file   *os.File
+	hash   hash.Hash
+	have   int64
+	note   note
+}
+
+// note is what stands beside a part.
+type note struct {
+	URL      string `json:"url"`
+	ETag     string `json:"etag,omitempty"` // strong ones alone
+	Modified string `json:"last_modified,omitempty"`
+	Size     int64  `json:"size"`             // of the whole; -1 when not known
+	SHA256   string `json:"sha256,omitempty"` // hex, of the whole
+}
+
+// validator is what makes a server say whether the file is still the same; "" when it gave nothing for it.
+func (n *note) validator() string {
+	if n.ETag != "" {
+		return n.ETag
+	}
+	return n.Modified
+}
+
+// openPart opens the part of a file, and reads what it holds when it is one of the same URL that can be gone on with. No
+// other process writes to it until it is closed.
+func openPart(target, url string, fresh bool) (*part, error) {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return nil, err
+	}
+	p := &part{path: target + ".part", target: target, hash: sha256.New(), note: note{URL: url, Size: -1}}
+	file, err := os.OpenFile(p.path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	p.file = file
+	if err := lockFile(file); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%w: another process downloads it", err)
+	}
+	b, err := os.ReadFile(p.notePath())
+	var old note
+	if fresh || err != nil || json.Unmarshal(b, &old) != nil || old.URL != url || old.validator() == "" && old.SHA256 == "" {
+		return p, p.restart()
+	}
+	p.note = old
+	if p.have, err = io.Copy(p.hash, file); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("read part: %w", err)
+	}
+	return p, nil
+}
+
+func (p *part) notePath() string { return p.path + ".json" }
+
+// restart throws away what there is.
+func (p *part) restart() error {
+	p.hash.Reset()
+	p.have, p.note = 0, note{URL: p.note.URL, Size: -1}
+	err := errors.Join(p.file.Truncate(0), gone(os.Remove(p.notePath())))
+	if _, seek := p.file.Seek(0, io.SeekStart); seek != nil {
+		err = errors.Join(err, seek)
+	}
+	if err != nil {
+		return fmt.Errorf("empty part: %w", err)
+	}
+	return nil
+}
+
+// gone takes a file that is not there for one that was removed.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// keep writes what is known beside the part, before the bytes that it is true of.
+func (p *part) keep(n note) error {
+	if n == p.note {
+		return nil
+	}
+	b, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.notePath(), b, 0o644); err != nil {
+		return fmt.Errorf("write note of part: %w", err)
+	}
+	p.note = n
+	return nil
+}
+
+// Write adds bytes to the part.
+func (p *part) Write(b []byte) (int, error) {
+	n, err := p.file.Write(b)
+	p.hash.Write(b[:n]) // a hash takes every write
+	p.have += int64(n)
+	if outOfSpace(err) {
+		err = fmt.Errorf("%w: %w", exchange.ErrNoSpace, err)
+	}
+	return n, err
+}
+
+func (p *part) sum() string { return hex.EncodeToString(p.hash.Sum(nil)) }
+
+// starts is the beginning of the part, of n bytes at most.
+func (p *part) starts(n int) []byte {
+	b := make([]byte, n)
+	got, _ := p.file.ReadAt(b, 0) // a short one is short
+	return b[:got]
+}
+
+// finish gives the part its name, when all of it is on the disk.
+func (p *part) finish() error {
+	if err := p.file.Sync(); err != nil {
+		return fmt.Errorf("write part to the disk: %w", err)
+	}
+	if err := p.file.Close(); err != nil { // before: Windows renames no open file
+		return fmt.Errorf("close part: %w", err)
+	}
+	p.file = nil
+	if err := os.Rename(p.path, p.target); err != nil {
+		return fmt.Errorf("rename part: %w", err)
+	}
+	return gone(os.Remove(p.notePath()))
+}
+
+// close leaves the part for a later download; an empty one is removed.
+func (p *part) close() {
+	if p.file == nil {
+		return
+	}
+	if p.have == 0 {
+		_ = os.Remove(p.path) // it holds nothing: the next download makes another one
+		_ = os.Remove(p.notePath())
+	}
+	p.file.Close()
+}
