@@ -34,7 +34,9 @@ type Options struct {
 	Stats  func() (any, error)                // JSON document of the store's sizes
 	Check  func(context.Context) (any, error) // JSON document of a full check
 	Health func() any                         // JSON document for /healthz
-	Key    string                             // every request must send it as a bearer token; "" asks for none
+	// Metrics answers /metrics in the form Prometheus reads; nil for none. It is behind the key as all else.
+	Metrics http.Handler
+	Key     string // every request must send it as a bearer token; "" asks for none
 }
 
 // Server answers the admin listener.
@@ -53,6 +55,7 @@ func NewServer(o Options) *Server {
 	s := &Server{o: o, whole: make(chan struct{}, wholeAtOnce)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /api/v1/runs", s.recorded(s.runs))
 	mux.HandleFunc("GET /api/v1/runs/{run}", s.recorded(s.run))
 	mux.HandleFunc("GET /api/v1/runs/{run}/exchanges", s.recorded(s.exchanges))

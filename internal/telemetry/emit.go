@@ -1,0 +1,128 @@
+package telemetry
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// span is a span that is whole: it began and ended in the past.
+type span struct {
+	name       string
+	kind       trace.SpanKind
+	start, end time.Time
+	attrs      attributes
+	events     []event
+	links      []exchange.SpanContext
+	failed     bool
+	why        string // of a failed one
+}
+
+// event is an instant of a span.
+type event struct {
+	name  string
+	at    time.Time
+	attrs attributes
+}
+
+// attributes are a list that grows by what there is.
+type attributes []attribute.KeyValue
+
+func (a *attributes) str(name, v string) {
+	if v != "" {
+		*a = append(*a, attribute.String(name, strings.ToValidUTF8(v, "\uFFFD")))
+	}
+}
+
+func (a *attributes) strs(name string, v []string) {
+	if len(v) == 0 {
+		return
+	}
+	clean := make([]string, len(v))
+	for i := range v {
+		clean[i] = strings.ToValidUTF8(v[i], "\uFFFD")
+	}
+	*a = append(*a, attribute.StringSlice(name, clean))
+}
+
+func (a *attributes) int(name string, v int64)     { *a = append(*a, attribute.Int64(name, v)) }
+func (a *attributes) float(name string, v float64) { *a = append(*a, attribute.Float64(name, v)) }
+func (a *attributes) bool(name string, v bool)     { *a = append(*a, attribute.Bool(name, v)) }
+
+// figure adds a figure in another unit; an absent one is absent.
+func (a *attributes) figure(name string, f exchange.Figure, per float64) {
+	if f.Present() {
+		a.float(name, f.Value/per)
+	}
+}
+
+// plannedKey is where the ids of the next span stand in a context.
+type plannedKey struct{}
+
+// plannedIDs gives a span the ids that were decided before the exchange was sent.
+type plannedIDs struct{}
+
+// NewIDs are those of the first span of a trace.
+func (plannedIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	c, _ := ctx.Value(plannedKey{}).(exchange.SpanContext)
+	return trace.TraceID(c.Trace), trace.SpanID(c.Span)
+}
+
+// NewSpanID is that of a span below another.
+func (plannedIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	c, _ := ctx.Value(plannedKey{}).(exchange.SpanContext)
+	return trace.SpanID(c.Span)
+}
+
+// tell hands the spans of an exchange to the exporter.
+func (t *Tracing) tell(s settled) {
+	p := s.p
+	client := p.spans.client
+	client.attrs.str(ourState, s.state)
+	client.attrs.str(ourHash, s.key)
+	parent, remote := p.parent, p.remote
+	if p.server != (exchange.SpanID{}) {
+		own := exchange.SpanContext{Trace: p.client.Trace, Span: p.server, Sampled: true}
+		t.emit(parent, remote, own, p.state, &p.spans.server)
+		parent, remote = own, false
+	}
+	t.emit(parent, remote, p.client, p.state, &client)
+}
+
+// emit makes one span of the SDK below parent, which is zero for the first of a trace.
+func (t *Tracing) emit(parent exchange.SpanContext, remote bool, own exchange.SpanContext, state string, s *span) {
+	ctx := context.WithValue(context.Background(), plannedKey{}, own)
+	if parent.Valid() {
+		ctx = trace.ContextWithSpanContext(ctx, sdkContext(parent, remote, state))
+	}
+	links := make([]trace.Link, 0, len(s.links))
+	for _, l := range s.links {
+		links = append(links, trace.Link{SpanContext: sdkContext(l, true, "")})
+	}
+	_, made := t.tracer.Start(ctx, s.name, trace.WithTimestamp(s.start), trace.WithSpanKind(s.kind),
+		trace.WithAttributes(s.attrs...), trace.WithLinks(links...))
+	for _, e := range s.events {
+		made.AddEvent(e.name, trace.WithTimestamp(e.at), trace.WithAttributes(e.attrs...))
+	}
+	if s.failed {
+		made.SetStatus(codes.Error, s.why)
+	}
+	made.End(trace.WithTimestamp(s.end))
+}
+
+func sdkContext(c exchange.SpanContext, remote bool, state string) trace.SpanContext {
+	config := trace.SpanContextConfig{TraceID: trace.TraceID(c.Trace), SpanID: trace.SpanID(c.Span), Remote: remote}
+	if c.Sampled {
+		config.TraceFlags = trace.FlagsSampled
+	}
+	if ts, err := trace.ParseTraceState(state); err == nil {
+		config.TraceState = ts
+	}
+	return trace.NewSpanContext(config)
+}

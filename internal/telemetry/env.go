@@ -1,0 +1,229 @@
+package telemetry
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// Where spans go by default: to a collector on this machine, without TLS. The default of the Go exporter is https, where a
+// plain collector hears nothing.
+const (
+	defaultHTTP = "http://localhost:4318"
+	defaultGRPC = "http://localhost:4317"
+)
+
+// Settings say what is traced and how. They are those of the OTEL_* variables of OpenTelemetry's specification; what is
+// not here (headers, certificates, compression and timeouts of the exporters, limits of spans, attributes of the resource)
+// the SDK reads from the environment of the process itself.
+type Settings struct {
+	Exporters []string // otlp, console; none of them is tracing off
+	Protocol  string   // http/protobuf or grpc
+	Endpoint  string   // URL of OTLP, for http with its path
+	Propagate bool     // W3C trace context is read from requests and given to the engine
+	Sampler   Sampler
+	Content   Content // what of the texts of requests and answers is told
+	Metrics   bool    // /metrics answers
+	Quiet     bool    // exporter trouble is counted and not told
+
+	Delay    time.Duration // longest wait of a span for others to be sent with
+	Queue    int           // spans that may wait
+	Batch    int           // spans sent at once
+	Patience time.Duration // longest time of one sending
+
+	Notes []string // what of the variables cannot be followed, for people
+}
+
+// On reports whether anything is traced.
+func (s *Settings) On() bool { return len(s.Exporters) > 0 }
+
+// Content says where the texts of requests and answers are told.
+type Content struct {
+	Span  bool // as attributes of the span
+	Event bool // as attributes of an event of the span
+}
+
+// ReadSettings reads the OTEL_* variables. The error wraps exchange.ErrUsage for an endpoint that is no URL; any other
+// value that cannot be followed leaves the default and a note.
+func ReadSettings(getenv func(string) string) (Settings, error) {
+	e := environment{getenv: getenv}
+	s := Settings{Metrics: true, Protocol: "http/protobuf"}
+	s.Quiet = e.get("OTEL_LOG_LEVEL") == "none"
+	disabled := strings.EqualFold(e.get("OTEL_SDK_DISABLED"), "true")
+	if disabled {
+		s.Metrics = false
+		return s, nil
+	}
+	e.metrics(&s)
+	e.protocol(&s)
+	endpoint, err := e.endpoint(s.Protocol)
+	if err != nil {
+		return s, err
+	}
+	s.Exporters = e.exporters(endpoint != "")
+	s.Endpoint = cmp.Or(endpoint, defaultEndpoint(s.Protocol))
+	if !s.On() {
+		return s, nil
+	}
+	s.Propagate = e.propagates()
+	s.Sampler = e.sampler()
+	s.Content = e.content()
+	s.Delay = time.Duration(e.number("OTEL_BSP_SCHEDULE_DELAY", 5000)) * time.Millisecond
+	s.Queue = e.number("OTEL_BSP_MAX_QUEUE_SIZE", 2048)
+	s.Batch = min(e.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512), s.Queue)
+	s.Patience = time.Duration(e.number("OTEL_BSP_EXPORT_TIMEOUT", 30000)) * time.Millisecond
+	s.Notes = e.notes
+	return s, nil
+}
+
+// environment reads variables and keeps what is to be told of them.
+type environment struct {
+	getenv func(string) string
+	notes  []string
+}
+
+func (e *environment) get(name string) string { return strings.TrimSpace(e.getenv(name)) }
+
+func (e *environment) note(format string, args ...any) {
+	e.notes = append(e.notes, fmt.Sprintf(format, args...))
+}
+
+// list are the words of a variable that has several, with commas.
+func (e *environment) list(name string) (out []string) {
+	for word := range strings.SplitSeq(e.get(name), ",") {
+		if word = strings.ToLower(strings.TrimSpace(word)); word != "" && !slices.Contains(out, word) {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// number is a variable with a number from 1 on.
+func (e *environment) number(name string, otherwise int) int {
+	v := e.get(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 || n > 1<<30 {
+		e.note("%s %q is not a number from 1 on; it is %d", name, v, otherwise)
+		return otherwise
+	}
+	return n
+}
+
+func (e *environment) metrics(s *Settings) {
+	for _, word := range e.list("OTEL_METRICS_EXPORTER") {
+		switch word {
+		case "none":
+			s.Metrics = false
+		case "prometheus":
+		default:
+			e.note("OTEL_METRICS_EXPORTER %q: metrics are not sent; Prometheus fetches them from /metrics of the admin listener", word)
+		}
+	}
+}
+
+func (e *environment) protocol(s *Settings) {
+	switch v := cmp.Or(e.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), e.get("OTEL_EXPORTER_OTLP_PROTOCOL")); v {
+	case "":
+	case "grpc", "http/protobuf":
+		s.Protocol = v
+	default:
+		e.note("OTEL_EXPORTER_OTLP_PROTOCOL %q is not spoken here; it is %s", v, s.Protocol)
+	}
+}
+
+// endpoint is where spans are to be sent, "" when nobody says so. That of traces is taken as it is; that of all signals
+// gets the path of traces.
+func (e *environment) endpoint(protocol string) (string, error) {
+	name, path := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ""
+	v := e.get(name)
+	if v == "" {
+		name, path = "OTEL_EXPORTER_OTLP_ENDPOINT", tracesPath
+		v = e.get(name)
+	}
+	if v == "" {
+		return "", nil
+	}
+	if protocol == "grpc" && !strings.Contains(v, "://") { // its exporters take host:port too
+		v = "http://" + v
+	}
+	u, err := url.Parse(v)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("%w: %s %q is not http://HOST:PORT or https://", exchange.ErrUsage, name, v)
+	}
+	if protocol != "grpc" && path != "" {
+		u.Path = strings.TrimSuffix(u.Path, "/") + path
+	}
+	return u.String(), nil
+}
+
+// tracesPath is where a collector takes spans over HTTP.
+const tracesPath = "/v1/traces"
+
+func defaultEndpoint(protocol string) string {
+	if protocol == "grpc" {
+		return defaultGRPC
+	}
+	return defaultHTTP + tracesPath
+}
+
+// exporters are where spans go. Without a word on it they go to the endpoint, if there is one.
+func (e *environment) exporters(endpoint bool) (out []string) {
+	words := e.list("OTEL_TRACES_EXPORTER")
+	if len(words) == 0 && endpoint {
+		return []string{exporterOTLP}
+	}
+	for _, word := range words {
+		switch word {
+		case "none":
+			return nil
+		case exporterOTLP, exporterConsole:
+			out = append(out, word)
+		default:
+			e.note("OTEL_TRACES_EXPORTER %q is not known here; there is otlp, console and none", word)
+		}
+	}
+	return out
+}
+
+const (
+	exporterOTLP    = "otlp"
+	exporterConsole = "console"
+)
+
+// propagates reports whether trace context is among the propagators. Baggage passes through as every header does.
+func (e *environment) propagates() bool {
+	words := e.list("OTEL_PROPAGATORS")
+	for _, word := range words {
+		switch word {
+		case "tracecontext", "baggage", "none":
+		default:
+			e.note("OTEL_PROPAGATORS %q is not known here; there is tracecontext, baggage and none", word)
+		}
+	}
+	return len(words) == 0 || slices.Contains(words, "tracecontext")
+}
+
+func (e *environment) content() Content {
+	const name = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+	switch v := e.get(name); strings.ToUpper(v) {
+	case "", "NO_CONTENT", "FALSE":
+	case "SPAN_ONLY", "TRUE":
+		return Content{Span: true}
+	case "EVENT_ONLY":
+		return Content{Event: true}
+	case "SPAN_AND_EVENT":
+		return Content{Span: true, Event: true}
+	default:
+		e.note("%s %q is not known; no content is told", name, v)
+	}
+	return Content{}
+}
