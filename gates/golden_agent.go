@@ -17,7 +17,7 @@ const reuseShare = 0.8
 
 func agentGates() []Gate {
 	return []Gate{{
-		ID: "agent_turns", Version: 1, Level: LevelDev, Family: "golden",
+		ID: "agent_turns", Version: 2, Level: LevelDev, Family: "golden",
 		Summary: "every turn of a tool loop renders, reuses, calls and answers as it should",
 		Explain: `Per turn: render_ok, the prompt has as many tokens as the golden's; reuse_ok, from the second turn on at least 80 %
 of the previous prompt and answer come from the cache; calls_ok, every call names a declared tool and has a JSON
@@ -26,7 +26,7 @@ on the reference.
 Reuse is waived where the next prompt does not hold the history: the template rewrote an answer that followed the
 golden in full, the prompt agrees with less than 80 % of an answer that did not, or the parse kept one call of an
 answer that made two. An answer that ends inside its reasoning is noted, with what the reference prefers there.
-partial: fewer turns than planned, none of which fails.`,
+partial: fewer turns than planned, none of which fails. unsupported: the engine refused the tools in so many words.`,
 		Params: func() any { return &referenceParams{} },
 		judge:  agentTurns,
 	}}
@@ -52,6 +52,9 @@ func agentTurns(e *Evidence) (Finding, exchange.Needs) {
 	var turns []agentTurn
 	var before *answer
 	for i := range e.Turns {
+		if why := e.Turns[i].unsupported(); why != "" {
+			return Finding{Status: exchange.VerdictUnsupported, Reason: "the engine has no tools: " + why}, nil
+		}
 		a := answerOf(e.Turns[i])
 		if a.told.Outcome != exchange.OutcomeComplete {
 			return incomparable("turn %d is %s", i+1, a.told.Outcome), nil

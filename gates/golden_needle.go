@@ -3,6 +3,8 @@ package gates
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -53,12 +55,13 @@ not answer after.`,
 		Params: func() any { return &overLimitParams{Health: "/v1/models"} },
 		judge:  overLimit,
 	}, {
-		ID: "vision", Version: 1, Level: LevelDev, Family: "golden",
+		ID: "vision", Version: 2, Level: LevelDev, Family: "golden",
 		Summary: "prompts with images have as many tokens as the reference's, and answers follow it",
 		Explain: `The number of prompt tokens of every turn is that of the golden: resizing, limits and markers of images all show in
 it. Then the near-tie rule is applied with the golden's own lists alone: the reference's views do not hold for
 prompts with images, whose parts cannot be sent again as ids. fail: another number of prompt tokens, or a divergence
-that is no near-tie. incomparable: see near_tie.`,
+that is no near-tie. unsupported: the engine refused and said in so many words that it takes no images.
+incomparable: see near_tie.`,
 		Params: func() any { return &referenceParams{} },
 		judge:  vision,
 	}}
@@ -176,6 +179,9 @@ func vision(e *Evidence) (Finding, exchange.Needs) {
 	p, w := e.params.(*referenceParams), &wants{e: e}
 	detail := nearDetail{}
 	for i := range e.Turns {
+		if why := e.Turns[i].takesNoImages(); why != "" {
+			return Finding{Status: exchange.VerdictUnsupported, Reason: "the engine takes no images: " + why}, nil
+		}
 		a, goldens := answerOf(e.Turns[i]), goldensOf(e.Case, i)
 		if n := wrongCount(a, goldens); n != "" {
 			f := fail("turn %d: %s", i+1, n)
@@ -190,6 +196,27 @@ func vision(e *Evidence) (Finding, exchange.Needs) {
 		return Finding{}, w.needs
 	}
 	return tieFinding(detail), nil
+}
+
+// noImages matches what engines say that take no images, in lower case. A refusal of one image, for its size or form, is
+// none of these.
+var noImages = regexp.MustCompile(`image (input|content|inputs) (is|are) (not supported|unsupported|not enabled)` +
+	`|(does not|doesn't|do not|don't|cannot) (support|accept|take|process) (the )?(image|vision|multimodal|multi-modal)` +
+	`|(images|vision|multimodal|multi-modal|image_url)( input| inputs)? (is|are) (not (supported|enabled|available|allowed)|unsupported|only supported by)` +
+	`|not a (multimodal|multi-modal|vision)|at most 0 image|missing data required for image|mmproj` +
+	`|(unknown|unsupported|invalid|unexpected)[^.]{0,40}\bimage_url\b`)
+
+// takesNoImages is what an engine said that has no images and says so; "" for everything else.
+func (t Turn) takesNoImages() string {
+	switch t.Response.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented:
+	default:
+		return ""
+	}
+	if said := t.said(); noImages.MatchString(strings.ToLower(said)) {
+		return excerpt(oneLine(said))
+	}
+	return ""
 }
 
 // withoutPromptIDs are goldens that are compared by the count of their prompt's tokens: an image has no ids of its own,

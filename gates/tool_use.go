@@ -205,14 +205,18 @@ func (t Turn) unsupported() string {
 	if s := t.Response.Status; s != http.StatusBadRequest && s != http.StatusUnprocessableEntity {
 		return ""
 	}
-	said := string(t.Response.Body.Bytes())
-	if t.Transcript.Error != nil && t.Transcript.Error.Message != "" {
-		said = t.Transcript.Error.Message
-	}
-	if noTools.MatchString(strings.ToLower(said)) {
+	if said := t.said(); noTools.MatchString(strings.ToLower(said)) {
 		return excerpt(oneLine(said))
 	}
 	return ""
+}
+
+// said is what an answer says that is an error: its message, or all of it.
+func (t Turn) said() string {
+	if t.Transcript.Error != nil && t.Transcript.Error.Message != "" {
+		return t.Transcript.Error.Message
+	}
+	return string(t.Response.Body.Bytes())
 }
 
 // UseRate is the share of planned turns of the tool_use suite that were right.

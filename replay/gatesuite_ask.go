@@ -1,0 +1,327 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/benchproxy/benchproxy/gates"
+	"github.com/benchproxy/benchproxy/internal/canon"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/proxy"
+)
+
+// wantsGoldens reports whether a case is held against recordings of a reference. What was hidden and is found needs none,
+// and so spares the reference a long prompt.
+func (r *gateRun) wantsGoldens(c *gateCase) bool {
+	for _, check := range c.Case.Checks {
+		switch {
+		case check.Gate == gateNeedle:
+			v, _, err := gates.Judge(gates.Prepare(&c.Case), check)
+			return err != nil || v.Status == exchange.VerdictFail
+		case comparesGoldens(check.Gate), check.Gate == gateSampling && r.o.Reference != nil:
+			return true
+		}
+	}
+	return false
+}
+
+// goldens gives a case the recordings of the reference, once. Those that are not kept are given as requests to it.
+func (r *gateRun) goldens(c *gateCase) (list []wanted, err error) {
+	if c.goldens || !c.answered() || !r.wantsGoldens(c) {
+		return nil, nil
+	}
+	for turn := range c.Case.Exchanges {
+		if slices.ContainsFunc(c.Case.Goldens, func(g *exchange.Golden) bool { return g.Turn == turn }) {
+			continue
+		}
+		n, err := r.recording(c, turn)
+		if err != nil {
+			return nil, err
+		}
+		kept, err := r.kept(n, turn)
+		if err != nil {
+			return nil, err
+		}
+		c.Case.Goldens = append(c.Case.Goldens, kept...)
+		if len(kept) == 0 && r.o.Reference != nil {
+			list = append(list, wanted{c, n, turn})
+		}
+		r.report.Asked.Kept += len(kept)
+	}
+	if c.goldens = len(list) == 0; c.goldens && r.o.Reference == nil && len(c.Case.Goldens) == 0 {
+		c.lacks = "none is named, and no recording of this request is kept"
+	}
+	return list, nil
+}
+
+// answered reports whether the candidate answered every request of a case in full: others are judged as they are, and the
+// reference need not be asked.
+func (c *gateCase) answered() bool {
+	for _, x := range c.Case.Exchanges {
+		if x.Response.Status/100 != 2 || x.End != exchange.EndEOF {
+			return false
+		}
+	}
+	return true
+}
+
+// recording is the request of a turn as the reference is asked it: the candidate's own words, spelled for the reference,
+// computed whole. Without a reference it is the candidate's request, under which recordings may be kept.
+func (r *gateRun) recording(c *gateCase, turn int) (exchange.Need, error) {
+	x := c.Case.Exchanges[turn]
+	n := exchange.Need{ID: fmt.Sprintf("reference/%d", turn), Party: exchange.Reference, Method: x.Request.Method, Path: x.Request.Target,
+		Body: x.Request.Body.Bytes(), Why: "what the reference answers"}
+	if r.o.Reference == nil {
+		return n, nil
+	}
+	asked := c.Asked[turn]
+	asked.Cold = true
+	body, err := r.o.Reference.Spelling.spell(asked, false)
+	if err != nil {
+		return n, fmt.Errorf("spell turn %d of case %s for the reference: %w", turn, c.Tag(), err)
+	}
+	it := c.item(asked)
+	it.Body = body
+	changes := r.o.Reference.Changes
+	changes.Model = r.o.Reference.Model
+	d, err := changes.draftOf(it, 0, "", exchange.Header{})
+	if err != nil {
+		return n, err
+	}
+	n.Method, n.Path, n.Body = d.method, d.target, d.body
+	return n, nil
+}
+
+// kept are the recordings of a request that are on record: of the reference where there is one, else all of them.
+func (r *gateRun) kept(n exchange.Need, turn int) (out []*exchange.Golden, err error) {
+	if r.o.References == nil {
+		return nil, nil
+	}
+	request := exchange.Request{Method: n.Method, Target: n.Path, Headers: jsonHeaders(), Body: exchange.NewBody(n.Body)}
+	key, digest := canon.RequestIdentity(&request)
+	list, err := r.o.References.Goldens(key.Key)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range list {
+		of := GateSubject{Identity: g.Engine, Weights: g.Weights}
+		if g.Digest != digest || g.Variant != "" || g.Turn != turn || r.o.Reference != nil && !of.same(subjectOf(r.o.Reference)) {
+			continue
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+func jsonHeaders() []exchange.Header {
+	return []exchange.Header{{Name: "Content-Type", Value: "application/json"}, {Name: "Accept-Encoding", Value: "identity"}}
+}
+
+// known takes from the record what the reference has answered before, and gives the rest. Without a reference its answers
+// cannot be had.
+func (r *gateRun) known(c *gateCase, list []wanted) (left []wanted, err error) {
+	var asked exchange.Needs
+	for _, w := range list {
+		switch {
+		case w.need.Party == exchange.Reference && r.o.Reference == nil:
+			w.take(exchange.Reply{Need: w.need.ID, Reason: "no reference is named"})
+		case w.need.Party == exchange.Reference && w.golden < 0 && r.o.References != nil:
+			asked = append(asked, w.need)
+			left = append(left, w)
+		default:
+			left = append(left, w)
+		}
+	}
+	if len(asked) == 0 {
+		return left, nil
+	}
+	replies, err := r.o.References.Replies(asked)
+	if err != nil {
+		return nil, err
+	}
+	for _, reply := range replies {
+		i := slices.IndexFunc(left, func(w wanted) bool { return w.need.ID == reply.Need })
+		left[i].take(reply)
+		left = slices.Delete(left, i, i+1)
+		r.report.Asked.Kept++
+	}
+	return left, nil
+}
+
+// take gives a case the answer to a need.
+func (w wanted) take(reply exchange.Reply) {
+	w.of.Case.Replies = append(w.of.Case.Replies, reply)
+	met := exchange.MetNeed{Need: reply.Need, Reason: reply.Reason}
+	if reply.Exchange != nil {
+		met.Exchange = reply.Exchange.ID
+	}
+	w.of.met = append(w.of.met, met)
+}
+
+// ask sends what is wanted of a seat. An engine that cannot be had as asked is no error unless it is the candidate as it
+// always is; one that was there and is gone ends the suite.
+func (r *gateRun) ask(ctx context.Context, s seat, list []wanted) error {
+	target, err := r.at(ctx, s)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case s == seat{party: exchange.Candidate}, errors.Is(err, exchange.ErrUnreachable):
+		return err
+	default:
+		for _, w := range list {
+			w.refuse(err)
+		}
+		return nil
+	}
+	for len(list) > 0 {
+		n := 1
+		if wave := list[0].need.Wave; wave != "" {
+			n, list = waveFirst(list, wave)
+		} else if group := list[0].need.Group; group != "" {
+			n, list = groupFirst(list, group)
+		}
+		if err := r.send(ctx, target, s.party, list[:n]); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// refuse says that an answer cannot be had.
+func (w wanted) refuse(why error) {
+	if w.golden < 0 {
+		w.take(exchange.Reply{Need: w.need.ID, Reason: why.Error()})
+		return
+	}
+	w.of.lacks, w.of.goldens = why.Error(), true
+}
+
+// waveFirst moves what is to be sent at once to the front, and counts it.
+func waveFirst(list []wanted, wave string) (n int, out []wanted) {
+	return front(list, func(w wanted) bool { return w.of == list[0].of && w.need.Wave == wave })
+}
+
+// groupFirst moves what builds on each other to the front, in its order, and counts it.
+func groupFirst(list []wanted, group string) (n int, out []wanted) {
+	return front(list, func(w wanted) bool { return w.of == list[0].of && w.need.Group == group && w.need.Wave == "" })
+}
+
+func front(list []wanted, belongs func(wanted) bool) (n int, out []wanted) {
+	var rest []wanted
+	for _, w := range list {
+		if belongs(w) {
+			out = append(out, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	return len(out), append(out, rest...)
+}
+
+// send sends a wave at once, and everything else one after the other.
+func (r *gateRun) send(ctx context.Context, target Target, party exchange.Party, list []wanted) error {
+	xs := make([]*exchange.Exchange, len(list))
+	if list[0].need.Wave != "" {
+		var all sync.WaitGroup
+		for i, w := range list {
+			all.Go(func() { xs[i] = r.do(target, party, w.need) })
+		}
+		all.Wait()
+	}
+	for i, w := range list {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if xs[i] == nil {
+			xs[i] = r.do(target, party, w.need)
+		}
+		if ctx.Err() != nil { // an answer that we cut ourselves is no answer
+			return context.Cause(ctx)
+		}
+		if err := r.got(w, xs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *gateRun) do(target Target, party exchange.Party, n exchange.Need) *exchange.Exchange {
+	call := proxy.Call{Method: n.Method, Target: n.Path, Headers: jsonHeaders(), Body: n.Body, Wave: n.Wave}
+	if n.Method == "GET" {
+		call.Headers, call.Body = jsonHeaders()[1:], nil
+	}
+	call.Headers = append(call.Headers, r.partyOf(party).Changes.Headers...)
+	return target.Session.Do(r.run, target.Upstream, call, nil)
+}
+
+// got takes an answer in.
+func (r *gateRun) got(w wanted, x *exchange.Exchange) error {
+	if x.End == exchange.EndConnectFailed {
+		return fmt.Errorf("%w: the %s is gone: %s", exchange.ErrUnreachable, w.need.Party, causeText(x))
+	}
+	w.of.spent += spentOn(x)
+	if w.need.Party == exchange.Candidate {
+		r.report.Asked.Candidate++
+		w.take(exchange.Reply{Need: w.need.ID, Exchange: x})
+		return nil
+	}
+	r.report.Asked.Reference++
+	if w.golden >= 0 {
+		return r.record(w, x)
+	}
+	w.take(exchange.Reply{Need: w.need.ID, Exchange: x})
+	ref := r.o.Reference
+	if r.o.References == nil || ref.Weights == "" || ref.Identity.Version == "" || !good(x) {
+		return nil
+	}
+	return r.o.References.AddReply(w.need, x)
+}
+
+func causeText(x *exchange.Exchange) string {
+	if x.Cause != nil {
+		return x.Cause.Text
+	}
+	return string(x.End)
+}
+
+// good reports whether an answer is worth keeping: whole, and none of an error.
+func good(x *exchange.Exchange) bool {
+	return x.Response.Status/100 == 2 && x.State == exchange.StateStored && measure.Analyze(x).Outcome == exchange.OutcomeComplete
+}
+
+// record makes a recording of the reference's answer. One that is no reference leaves the case without.
+func (r *gateRun) record(w wanted, x *exchange.Exchange) error {
+	ref := r.o.Reference
+	g, err := gates.GoldenOf(x, gates.Recording{ID: x.ID, Weights: ref.Weights, Unnamed: r.o.Unknown, Engine: ref.Identity, Drafting: ref.Drafting, Concurrency: 1, Turn: w.golden})
+	w.of.met = append(w.of.met, exchange.MetNeed{Need: w.need.ID, Exchange: x.ID})
+	if err != nil {
+		w.refuse(err)
+		return nil
+	}
+	if r.o.References != nil && ref.Weights != "" && ref.Identity.Version != "" {
+		kept, err := r.o.References.AddGolden(*g)
+		if err != nil {
+			return err
+		}
+		g = &kept
+	}
+	w.of.Case.Goldens = append(w.of.Case.Goldens, g)
+	return nil
+}
+
+// spentOn is how long an engine had a request.
+func spentOn(x *exchange.Exchange) time.Duration {
+	from, started := x.Timeline.SendStart.NS()
+	to, ended := x.Timeline.BodyEnd.NS()
+	if !started || !ended {
+		return 0
+	}
+	return time.Duration(to - from)
+}
