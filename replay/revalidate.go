@@ -29,6 +29,7 @@ type RevalidateOptions struct {
 	Outside []*OutsideReport  // what external gates said of the same evidence
 	Weights string            // digest that the weights of the run must have; "" = any
 	Against *EarlierJudgments // of the same evidence; nil = none
+	Goldens GoldenSource      // of what cases were held against; nil = none
 	Workers int               // exchanges that are judged at a time; 0 = as many as there are processors
 	Limit   int               // exchanges that give samples to the summaries of metrics; 0 = all
 	// Each gets every judged exchange in the order of acceptance. Its error ends the revalidation.

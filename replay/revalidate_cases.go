@@ -45,19 +45,23 @@ func (v *revalidator) survey(ctx context.Context, items iter.Seq2[*captured, err
 	if plan == nil || plan.Items.Retries == 0 && len(plan.Cases) == 0 {
 		return nil
 	}
-	v.superseded = map[attempt]int{}
+	v.superseded, v.met = map[attempt]int{}, map[exchange.ID]*captured{}
 	found := map[string]map[int]*turnFound{}
 	if v.o.Checks == nil {
 		for i := range plan.Cases {
 			found[plan.Cases[i].ID] = map[int]*turnFound{}
 		}
 	}
+	met := metBy(plan, found)
 	for c, err := range items {
 		switch {
 		case err != nil:
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case met[c.id] != "":
+			v.met[c.id] = c
+			continue
 		case c.item == nil || c.item.Warmup:
 			continue
 		}
@@ -72,6 +76,22 @@ func (v *revalidator) survey(ctx context.Context, items iter.Seq2[*captured, err
 		return nil
 	}
 	return v.judgeCases(ctx, found)
+}
+
+// metBy tells which exchanges are no turns of a case but answers that its gates needed.
+func metBy(plan *exchange.Replay, found map[string]map[int]*turnFound) map[exchange.ID]string {
+	met := map[exchange.ID]string{}
+	for i := range plan.Cases {
+		if found[plan.Cases[i].ID] == nil {
+			continue
+		}
+		for _, m := range plan.Cases[i].Met {
+			if m.Exchange != "" {
+				met[m.Exchange] = plan.Cases[i].ID
+			}
+		}
+	}
+	return met
 }
 
 // noteTurn takes an exchange as that of its turn, unless a later attempt is there.
@@ -97,11 +117,16 @@ func (v *revalidator) judgeCases(ctx context.Context, found map[string]map[int]*
 			return fmt.Errorf("revalidate run %s: %w: its case %s is planned twice", v.run.ID, exchange.ErrDamaged, kept.ID)
 		}
 		seen[kept.ID] = true
-		j, err := judgeCase(kept, found[kept.ID])
+		j, err := judgeCase(&evidence{kept: kept, reference: v.run.Replay.Reference, goldens: v.o.Goldens, inRun: v.met}, found[kept.ID])
 		if err != nil {
 			return err
 		}
 		v.cases = append(v.cases, j)
+		for _, m := range kept.Met {
+			if v.met[m.Exchange] != nil {
+				v.caseOf[m.Exchange] = j
+			}
+		}
 		for _, t := range found[kept.ID] {
 			v.caseOf[t.of.id] = j
 		}
@@ -111,7 +136,8 @@ func (v *revalidator) judgeCases(ctx context.Context, found map[string]map[int]*
 }
 
 // judgeCase judges one case by the checks that its run keeps. What failed when it was sent has failed.
-func judgeCase(kept *exchange.PlannedCase, turns map[int]*turnFound) (*CaseJudged, error) {
+func judgeCase(e *evidence, turns map[int]*turnFound) (*CaseJudged, error) {
+	kept := e.kept
 	j := &CaseJudged{Case: kept.ID, Scenario: kept.Scenario, Policy: kept.Policy, Exchanges: []exchange.ID{}, Original: kept.Status}
 	c := kept.Case
 	planned := max(c.Turns, 1)
@@ -146,7 +172,10 @@ func judgeCase(kept *exchange.PlannedCase, turns map[int]*turnFound) (*CaseJudge
 			return j.set(exchange.VerdictNotRun, "this build cannot judge it: "+err.Error()), nil
 		}
 	}
-	sum, err := judgmentOf(&c)
+	sum, err := e.judgment(&c)
+	if errors.Is(err, errGone) {
+		return j.set(exchange.VerdictNotRun, err.Error()), nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type revalidator struct {
 	superseded map[attempt]int // the last attempt, where there were several
 	cases      []*CaseJudged   // of a suite, in the order of its plan
 	caseOf     map[exchange.ID]*CaseJudged
+	met        map[exchange.ID]*captured // answers that gates of the cases needed
 
 	result    *Revalidated
 	now, then measure.Totals
