@@ -91,8 +91,10 @@ func TestEachDoubtIsTold(t *testing.T) {
 		"cut suite":      {verdict(func(g *GateRun) { g.Complete = false }), AskGates, Warning, "did not come to its end"},
 		"deferred":       {verdict(func(g *GateRun) { g.Deferred = []string{"needle_full"} }), AskFullContext, Warning, "needle_full is deferred"},
 		"older rule":     {func(in *Input) { in.GateRules = map[string]int{"near_tie": 3} }, AskGates, Warning, "verdicts of near_tie are by an older rule"},
-		"failed case":    {candidate(func(g *rig) { g.run.Replay.Cases = []exchange.PlannedCase{{Case: exchange.Case{ID: "c"}, Status: exchange.VerdictFail, Reason: "bad"}} }), AskCases, Failure, "c is fail: bad"},
-		"open case":      {candidate(func(g *rig) { g.run.Replay.Cases = []exchange.PlannedCase{{Case: exchange.Case{ID: "c"}}} }), AskCases, Warning, "c is not ended"},
+		"failed case": {candidate(func(g *rig) {
+			g.run.Replay.Cases = []exchange.PlannedCase{{Case: exchange.Case{ID: "c"}, Status: exchange.VerdictFail, Reason: "bad"}}
+		}), AskCases, Failure, "c is fail: bad"},
+		"open case": {candidate(func(g *rig) { g.run.Replay.Cases = []exchange.PlannedCase{{Case: exchange.Case{ID: "c"}}} }), AskCases, Warning, "c is not ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,7 +136,7 @@ func TestLaterVerdictsCount(t *testing.T) {
 	in.Gates[0].Deferred = []string{"needle_full"}
 	again := passed()
 	again.At = again.At.AddDate(0, 0, 1)
-	again.Verdicts = append(again.Verdicts, GateVerdict{Gate: "needle_full", Case: "full", Status: exchange.VerdictOK})
+	again.Verdicts = append(again.Verdicts, GateVerdict{Gate: "needle", Case: "needle_full", Status: exchange.VerdictOK})
 	in.Gates = append(in.Gates, again)
 	if r := Audit(in, "test"); r.Verdict() != nil {
 		t.Errorf("%+v", answers(r, AskGates))

@@ -131,23 +131,24 @@ func (d *Document) readGates(raw []byte) error {
 	var f struct {
 		Level    string      `json:"level"`
 		Run      exchange.ID `json:"run"`
-		Finished time.Time   `json:"finished"`
-		Complete *bool       `json:"complete"`
+		Started  time.Time   `json:"started"`
+		Complete bool        `json:"complete"`
 		Target   struct {
-			Identity exchange.Identity `json:"identity"`
-			Weights  string            `json:"weights"`
+			exchange.Identity
+			Weights string `json:"weights"`
 		} `json:"target"`
 		Verdicts []struct {
 			GateVerdict
 			Evidence []exchange.EvidenceSum `json:"evidence"`
 		} `json:"verdicts"`
-		Deferred []deferral `json:"deferred"`
+		Deferred []struct {
+			Case string `json:"case"`
+		} `json:"deferred"`
 	}
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return err
 	}
-	d.Gates = &GateRun{Source: d.Source, Run: f.Run, Engine: f.Target.Identity, Weights: f.Target.Weights, Level: f.Level, At: f.Finished,
-		Complete: f.Complete == nil || *f.Complete}
+	d.Gates = &GateRun{Source: d.Source, Run: f.Run, Engine: f.Target.Identity, Weights: f.Target.Weights, Level: f.Level, At: f.Started, Complete: f.Complete}
 	for _, v := range f.Verdicts {
 		d.Gates.Verdicts = append(d.Gates.Verdicts, v.GateVerdict)
 		for _, e := range v.Evidence {
@@ -157,30 +158,12 @@ func (d *Document) readGates(raw []byte) error {
 		}
 	}
 	for _, x := range f.Deferred {
-		d.Gates.Deferred = append(d.Gates.Deferred, string(x))
+		d.Gates.Deferred = append(d.Gates.Deferred, x.Case)
 	}
 	d.states = len(f.Verdicts)
 	if f.Run != "" {
 		d.Runs = []exchange.ID{f.Run}
 	}
-	return nil
-}
-
-// deferral is something left for later: its name, or an object that names it.
-type deferral string
-
-// UnmarshalJSON reads a string, or an object with gate or case.
-func (d *deferral) UnmarshalJSON(b []byte) error {
-	var text string
-	if json.Unmarshal(b, &text) == nil {
-		*d = deferral(text)
-		return nil
-	}
-	var o struct{ Gate, Case string }
-	if err := json.Unmarshal(b, &o); err != nil {
-		return err
-	}
-	*d = deferral(orWord(o.Gate, o.Case))
 	return nil
 }
 

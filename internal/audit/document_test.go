@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/replay"
 )
 
 const (
@@ -101,11 +103,20 @@ func TestWhatFilesState(t *testing.T) {
 
 func TestGatesOfFiles(t *testing.T) {
 	t.Parallel()
-	g := read(t, `{"level":"full","run":"`+string(idB)+`","finished":"2026-01-03T00:00:00Z","complete":false,"deferred":["needle_full",{"gate":"prefill"},{"case":"c"}],
-		"target":{"identity":{"engine":"llamacpp","version":"b100"},"weights":"`+digestOf("a")+`"},
-		"verdicts":[{"gate":"near_tie","version":2,"case":"short-1","status":"ok","seconds":1.5}]}`).Gates
-	if g.build() != (build{"llamacpp", "b100", digestOf("a")}) || g.Complete || len(g.Verdicts) != 1 || strings.Join(g.Deferred, " ") != "needle_full prefill c" {
-		t.Errorf("%+v", g)
+	report := replay.GateReport{Schema: 1, Level: "full", Run: idB, Started: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
+		Target: replay.GateSubject{Identity: exchange.Identity{Engine: "llamacpp", Version: "b100"}, Weights: digestOf("a")},
+		Verdicts: []replay.GateEntry{{Verdict: exchange.Verdict{Gate: "near_tie", Version: 2, Case: "short-1", Status: exchange.VerdictOK,
+			Evidence: []exchange.EvidenceSum{{Kind: "exchange", ID: string(idA)}, {Kind: "golden", ID: string(idB)}}}}},
+		Deferred: []replay.GateDeferred{{Case: "needle_full"}}}
+	text, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := read(t, string(text))
+	g := d.Gates
+	if g == nil || g.build() != (build{"llamacpp", "b100", digestOf("a")}) || g.Complete || g.At.IsZero() || len(g.Verdicts) != 1 || g.Verdicts[0].Gate != "near_tie" ||
+		strings.Join(g.Deferred, " ") != "needle_full" || len(d.Exchanges) != 1 || d.Exchanges[0] != idA {
+		t.Errorf("%+v", d)
 	}
 }
 

@@ -112,7 +112,7 @@ func (a *auditor) latest(object string, gs []*GateRun, best Status) {
 		whole = whole || g.Complete
 		for _, v := range g.Verdicts {
 			now[caseOfGate{v.Gate, v.Case}] = v
-			delete(deferred, v.Gate)
+			delete(deferred, v.Case)
 		}
 		for _, d := range g.Deferred {
 			deferred[d] = true
