@@ -34,6 +34,8 @@ type Cell struct {
 	Stream      bool   `json:"stream"`     // false for models that do not write token by token
 	Repeats     int    `json:"repeats"`    // times it is measured
 	Warmup      int    `json:"warmup"`     // requests before the first timed one of the server
+	Build       string `json:"build"`      // name under which the requests of the scenario are built
+	Version     int    `json:"version"`    // of what it asks
 
 	Name       string `json:"name"`             // unique in the plan; the result file without its extension
 	Definition string `json:"definition"`       // digest of everything that changes its numbers, see DefinitionScheme

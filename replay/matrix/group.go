@@ -1,5 +1,7 @@
 package matrix
 
+import "github.com/benchproxy/benchproxy/engines"
+
 // Group is one launch of a server and the cells that are measured on it.
 type Group struct {
 	Axes
@@ -25,40 +27,33 @@ const (
 	TransportConnect = "connect" // it runs already, at a URL
 )
 
-// How a model is spread over several devices.
-const (
-	SplitTensor = "tensor" // every layer over all of them
-	SplitLayer  = "layer"  // whole layers on each: more memory, not more speed; never shown as tensor parallelism
-)
-
-// Launch is what is known of a group's server before it runs: values for whoever puts the command line together. Paths are
-// those of this machine.
+// Launch is what a group's server is started with, in the terms of package launch, or where it is reached. Paths are those
+// of this machine.
 type Launch struct {
-	Profile   string     `json:"profile"`   // id in the catalog of engines
-	Transport string     `json:"transport"` // server or connect
-	URL       string     `json:"url,omitempty"`
-	Access    Access     `json:"access,omitzero"`
-	Program   string     `json:"program,omitempty"` // binary or assembly; "" = the profile's own
-	Port      int        `json:"port,omitempty"`    // asked for; 0 = the profile's own
-	Model     ModelFiles `json:"files"`
-	Backend   string     `json:"engine_backend,omitempty"` // the engine's own word for the backend
-	NGL       *int       `json:"ngl,omitempty"`            // layers on the device, for engines that count them
-	Slots     int        `json:"slots"`                    // requests that are to run at once
-	Context   int        `json:"context,omitempty"`        // tokens of all slots together; 0 = the engine's own
-	SlotNeed  int        `json:"slot_need,omitempty"`      // tokens that the longest request of the group needs; 0 = not known
-	MaxTokens int        `json:"server_max_tokens,omitempty"`
+	Profile   string `json:"profile"`   // id in the catalog of engines
+	Transport string `json:"transport"` // TransportServer or TransportConnect
+	URL       string `json:"url,omitempty"`
+	Access    Access `json:"access,omitzero"`
 
-	Args        []string          `json:"args,omitempty"`         // of all launches: those of the engine, then those of the backend
-	TPArgs      []string          `json:"tp_args,omitempty"`      // behind them, for more than one device
-	OffloadArgs []string          `json:"offload_args,omitempty"` // layers and threads
-	DraftArgs   []string          `json:"draft_args,omitempty"`   // of the config, for method and depth; none = the profile's own
-	Env         map[string]string `json:"env,omitempty"`          // over the environment of the launcher, visible devices included
-	Devices     []string          `json:"devices,omitempty"`      // the ones that are made visible; none = all
-	DevicesEnv  string            `json:"devices_env,omitempty"`  // the variable that does it
-	Split       string            `json:"split,omitempty"`        // tensor or layer, for more than one device
-	Kind        string            `json:"kind"`                   // of the backend: gpu or cpu
-	ReadyS      int               `json:"ready_timeout_s"`        // by the size of the model
-	LogFile     string            `json:"log,omitempty"`          // below the directory of results
+	Program  string              `json:"program,omitempty"` // "" = the profile's own
+	File     string              `json:"file,omitempty"`    // that the program runs; "" = the profile's own
+	Port     int                 `json:"port,omitempty"`    // 0 = the profile's own
+	Model    ModelFiles          `json:"model"`
+	Steps    int                 `json:"diffusion_steps,omitempty"` // of diffusion models
+	Class    string              `json:"size_class"`                // of the model
+	ReadyS   int                 `json:"ready_timeout_s"`           // seconds from the start to the first successful ready check
+	Registry engines.Backend     `json:"backend"`                   // with the arguments and variables of the config
+	Spelling []engines.LaunchArg `json:"spelling,omitempty"`        // in the place of the profile's
+
+	Devices   []string `json:"devices,omitempty"`    // to make visible; none = all
+	SplitMode string   `json:"split_mode,omitempty"` // for more than one device: see Split
+	CPUMoE    string   `json:"cpu_moe,omitempty"`    // layers: "", a number, all
+	Draft     string   `json:"draft,omitempty"`      // method; "" and none: no drafts
+	Drafter   string   `json:"drafter,omitempty"`    // file that drafts
+	Window    int      `json:"window,omitempty"`     // tokens of one request's window; 0 = the engine's own
+	Slots     int      `json:"slots,omitempty"`      // requests at once; 0 = the engine's own
+	MaxTokens int      `json:"max_tokens,omitempty"` // the most that the server lets an answer have
+	LogFile   string   `json:"log,omitempty"`        // below the directory of results
 }
 
 // Access is how an engine that is not launched is spoken to. Secrets are named, not held.
@@ -72,8 +67,8 @@ type Access struct {
 // ModelFiles are the files of a model for one engine, and its name there. All are "" where there is none.
 type ModelFiles struct {
 	Name      string `json:"name,omitempty"` // to ask for; "" = the one that the server lists
-	Weights   string `json:"weights,omitempty"`
+	Weights   string `json:"gguf,omitempty"`
 	Projector string `json:"mmproj,omitempty"`    // of images and sound
-	MTPDraft  string `json:"mtp_draft,omitempty"` // draft head of its own file
-	Drafter   string `json:"drafter,omitempty"`   // draft model of a speculative method
+	MTPDraft  string `json:"mtp_draft,omitempty"` // draft head that is a file of its own
+	Drafter   string `json:"drafter,omitempty"`   // draft model of speculative methods
 }

@@ -1,5 +1,8 @@
 package matrix
 
+// PlanVersion is the schema version of plans.
+const PlanVersion = 1
+
 // PlanScheme is the prefix of every plan hash: the version of the rules that make it.
 const PlanScheme = "m1:"
 

@@ -144,7 +144,7 @@ func NewRecord(p *Plan, g *Group, c *Cell) Record {
 		Engine: c.Engine, Backend: c.Backend, Model: c.Model, Scenario: c.Scenario, Status: StatusFail,
 		TP: c.TP, Concurrency: c.Concurrency, CPUMoELayers: c.CPUMoELayers, CPUMoEThreads: c.CPUMoEThreads, MTP: c.MTP,
 		Schema: RecordVersion, Cell: c.Name, Definition: c.Definition, Plan: p.Hash, Method: c.Method, Depth: c.Depth, Device: c.Device,
-		Split: g.Launch.Split, Thinking: c.Thinking, MaxTokens: c.MaxTokens, Stream: c.Stream, Repeats: 0, Warmup: c.Warmup,
+		Split: g.Launch.SplitMode, Thinking: c.Thinking, MaxTokens: c.MaxTokens, Stream: c.Stream, Repeats: 0, Warmup: c.Warmup,
 	}
 	if c.Do == DoSkip && c.Skip != nil {
 		r.SkipWith(c.Skip)

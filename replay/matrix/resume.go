@@ -1,0 +1,128 @@
+package matrix
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Earlier is what a plan has to know of a result that is there.
+type Earlier struct {
+	Status     Status `json:"status"`
+	Definition string `json:"definition"` // "" for one that another tool wrote
+}
+
+// Resume says which cells of a plan are measured when there are results of some.
+type Resume struct {
+	SkipExisting bool // not those whose result is ok and of the same definition
+	OnlyFailed   bool // only those whose result is fail
+}
+
+// resume leaves cells out. What is skipped anyway stays so, but for a result that would be lost by it.
+func (p *Plan) resume(r Resume, results map[string]Earlier) {
+	for i := range p.Groups {
+		for j := range p.Groups[i].Cells {
+			c := &p.Groups[i].Cells[j]
+			was, there := results[c.Name]
+			ok := there && was.Status == StatusOK && was.Definition == c.Definition
+			switch {
+			case r.SkipExisting && ok:
+				c.leave(DoKeep, "its result is ok and of the same definition")
+			case r.OnlyFailed && !there:
+				c.leave(DoLeave, "it has no result, and only failed cells are asked for")
+			case r.OnlyFailed && was.Status != StatusFail:
+				c.leave(DoLeave, "its result is "+string(was.Status)+", and only failed cells are asked for")
+			}
+		}
+	}
+}
+
+func (c *Cell) leave(do Do, why string) { c.Do, c.Skip, c.Reason = do, nil, why }
+
+// ReadResults reads what a directory holds of results, by the names of their cells. A file that cannot be read as one is
+// no result: it is told and passed over, so that a broken file costs one cell and not the run. A directory that is not
+// there holds none.
+func ReadResults(dir string) (results map[string]Earlier, broken []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read results: %w", err)
+	}
+	results = map[string]Earlier{}
+	for _, e := range entries {
+		name, isJSON := strings.CutSuffix(e.Name(), ".json")
+		if e.IsDir() || !isJSON {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		var was Earlier
+		if err == nil {
+			err = json.Unmarshal(raw, &was)
+		}
+		switch {
+		case err != nil:
+			broken = append(broken, fmt.Sprintf("%s: %v", e.Name(), err))
+		case was.Status == "":
+			broken = append(broken, e.Name()+": it has no status")
+		default:
+			results[name] = was
+		}
+	}
+	return results, broken, nil
+}
+
+// WriteRecord writes the result file of a record, whole or not at all.
+func WriteRecord(dir string, r *Record) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("write record %s: %w", r.Cell, err)
+	}
+	return writeWhole(filepath.Join(dir, r.Cell+".json"), b.Bytes())
+}
+
+// writeWhole puts a file in place by renaming it, after its bytes are on the disk.
+func writeWhole(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+		}
+	}()
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Chmod(f.Name(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// ReadRecord reads one result file.
+func ReadRecord(path string) (Record, error) {
+	var r Record
+	raw, err := os.ReadFile(filepath.Clean(path))
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read record %s: %w", path, err)
+	}
+	return r, nil
+}
