@@ -66,6 +66,7 @@ func (p *program) app() *cli.App {
 			p.proxyCommand(),
 			p.replayCommand(),
 			p.compareCommand(),
+			p.auditCommand(),
 			p.storeCommand(),
 			p.gateCommand(),
 			p.goldenCommand(),

@@ -14,6 +14,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/report"
+	"github.com/benchproxy/benchproxy/recorder"
 	"github.com/benchproxy/benchproxy/replay"
 )
 
@@ -78,6 +79,7 @@ func (p *program) revalidate(c *cli.Context) error {
 	from, err := p.openReading(c)
 	if err == nil {
 		defer from.Close()
+		r.options.Goldens = goldensOf(from)
 		run, runErr := from.Run(name)
 		if runErr == nil {
 			return r.run(c.Context, from, &run)
@@ -116,6 +118,22 @@ func (r *revalidating) run(ctx context.Context, from replay.Source, run *exchang
 		return err
 	}
 	return r.finish(result)
+}
+
+// keptGoldens are the goldens of a store, as a revalidation asks for them.
+type keptGoldens struct{ local }
+
+// Replies are what a reference answered to needs.
+func (k keptGoldens) Replies(of exchange.ReferenceEngine, needs exchange.Needs) ([]exchange.Reply, error) {
+	return k.Store.Replies(recorder.Reference{Weights: of.Weights, Engine: of.Identity}, needs)
+}
+
+// goldensOf are those of a store that this process has opened: a proxy that records into one does not give them out.
+func goldensOf(from reading) replay.GoldenSource {
+	if own, ok := from.(local); ok {
+		return keptGoldens{own}
+	}
+	return nil
 }
 
 // file judges an exported run.
