@@ -254,8 +254,12 @@ func (b *builder) cell(p pair, axes Axes, s *Scenario, thinking bool, concurrenc
 	if thinking != b.c.Baseline.Thinking {
 		word = map[bool]string{true: "think", false: "nothink"}[thinking]
 	}
+	limit := or(s.MaxTokens, b.c.Defaults.MaxTokens)
+	if thinking && !s.Fixed {
+		limit = max(limit, b.c.Defaults.ThinkingMax)
+	}
 	return Cell{
-		Axes: axes, Scenario: s.ID, Concurrency: concurrency, Thinking: thinking, MaxTokens: or(s.MaxTokens, b.c.Defaults.MaxTokens),
+		Axes: axes, Scenario: s.ID, Concurrency: concurrency, Thinking: thinking, MaxTokens: limit,
 		Stream: !s.Blocking && !p.model.Diffusion, Repeats: max(b.c.Defaults.Repeats, s.Repeats), Warmup: b.c.Defaults.Warmup,
 		Build: s.Build, Version: s.Version, Name: axes.CellName(s.ID, concurrency, word),
 	}

@@ -141,6 +141,8 @@ type Scenario struct {
 	Description string
 	Modality    string // what the model must take: text, image, audio or video
 	MaxTokens   int    // of an answer; 0 = that of the run
+	Fixed       bool   // MaxTokens is part of what is measured
+	Turns       int    // requests of one conversation
 	Concurrency int    // the only one it is asked at; 0 = those of the run
 	Repeats     int    // the fewest times it is measured
 	Prompt      int    // tokens of the first prompt, about; 0 = a few hundred at most
@@ -185,6 +187,7 @@ type Defaults struct {
 	Concurrency []int
 	Context     int // tokens of one request's window; 0 = what the scenarios need
 	MaxTokens   int
+	ThinkingMax int // the least limit of an answer that is thought about
 	Warmup      int
 	Repeats     int
 	ServerMax   int

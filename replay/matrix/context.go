@@ -29,8 +29,7 @@ func (s *Scenario) Need(maxTokens int) int {
 	if n, ok := PrefillTarget(s.ID); ok {
 		return max(prompt(n)+framing, prompt(n)+maxTokens)
 	}
-	turns := 2 // of a conversation, an answer stands in the next prompt
-	return prompt(s.Prompt) + usualPrompt + framing + turns*maxTokens
+	return prompt(s.Prompt) + usualPrompt + framing + max(s.Turns, 1)*maxTokens // each answer stands in the next prompt
 }
 
 // window is the window of one request that a server is started for; 0 leaves it to the engine.

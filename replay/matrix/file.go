@@ -220,6 +220,7 @@ type defaultsDoc struct {
 	Context     int        `json:"context_size" min:"1" doc:"tokens of one request's window; else what the scenarios need"`
 	Concurrency countList  `json:"concurrency" doc:"numbers of requests at a time"`
 	MaxTokens   int        `json:"max_tokens" min:"1" doc:"of an answer, for scenarios that do not say"`
+	ThinkingMax int        `json:"thinking_max_tokens" min:"1" doc:"the least limit of an answer that is thought about first"`
 	Warmup      int        `json:"warmup" min:"0" doc:"requests before the first timed one of each launch"`
 	Repeats     int        `json:"repeats" min:"1" doc:"times that each cell is measured"`
 	ServerMax   int        `json:"server_max_tokens" min:"1" doc:"the most that a server lets an answer have, where it has such a bound"`

@@ -25,6 +25,7 @@ func Flags() []Flag {
 		{"thinking", "`WORDS` off, on or both: whether models reason before they answer", "defaults.thinking"},
 		{"concurrency", "`NUMBERS` of requests at a time", "defaults.concurrency"},
 		{"max-tokens", "`N` tokens of an answer, for scenarios that do not say", "defaults.max_tokens"},
+		{"thinking-max-tokens", "`N` tokens that an answer has at least when it is thought about first", "defaults.thinking_max_tokens"},
 		{"context-size", "`N` tokens of one request's window", "defaults.context_size"},
 		{"warmup", "`N` requests before the first timed one of each launch; 0 sends none", "defaults.warmup"},
 		{"repeats", "`N` times that each cell is measured", "defaults.repeats"},

@@ -34,7 +34,7 @@ func (noLibrary) Names() []string                { return []string{"prefill_<N>[
 func (noLibrary) Expand(names []string) []string { return names }
 func (noLibrary) Describe(name string) (Scenario, error) {
 	if n, ok := PrefillTarget(name); ok {
-		return Scenario{Build: name, MaxTokens: 8, Prompt: n}, nil
+		return Scenario{Build: name, MaxTokens: 8, Fixed: true, Turns: 1, Prompt: n}, nil
 	}
 	return Scenario{}, fmt.Errorf("%w: there is no scenario %q", exchange.ErrUsage, name)
 }
@@ -71,6 +71,10 @@ func (r *resolver) scenarios() {
 		s.ID, s.Kind, s.Edit = e.id, d.Kind, d.Edit
 		s.Description = or(d.Description, s.Description)
 		s.Modality = or(d.Modality, or(s.Modality, "text"))
+		if s.Fixed && d.MaxTokens > 0 && d.MaxTokens != s.MaxTokens {
+			r.warnings = append(r.warnings, fmt.Sprintf("scenario %s: its limit of %d tokens is part of what it measures; max_tokens %d does not hold", e.id, s.MaxTokens, d.MaxTokens))
+			d.MaxTokens = 0
+		}
 		s.MaxTokens = or(d.MaxTokens, s.MaxTokens)
 		s.Concurrency = or(d.Concurrency, s.Concurrency)
 		s.Context = d.Context
@@ -98,7 +102,7 @@ func (r *resolver) defaults() {
 	d := r.doc.Defaults
 	r.c.Defaults = Defaults{
 		Thinking: d.Thinking, MTP: d.MTP, TP: d.TP, TPDevices: d.TPDevices, Offload: d.Offload, Threads: d.Threads, Methods: uniq(d.Methods), Depths: d.Depths,
-		Devices: uniq(d.Devices), Concurrency: d.Concurrency, Context: d.Context, MaxTokens: d.MaxTokens, Warmup: d.Warmup, Repeats: d.Repeats,
+		Devices: uniq(d.Devices), Concurrency: d.Concurrency, Context: d.Context, MaxTokens: d.MaxTokens, ThinkingMax: d.ThinkingMax, Warmup: d.Warmup, Repeats: d.Repeats,
 		ServerMax: d.ServerMax, Order: d.Order, Download: d.Download,
 	}
 	r.axes()
