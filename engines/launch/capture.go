@@ -15,7 +15,7 @@ import (
 // Bounds of what is held of an engine's output in memory.
 const (
 	tailKept    = 64 << 10 // its end
-	queueKept   = 8 << 20  // what waits to be written
+	queueKept   = 4 << 20  // what waits to be written
 	longestLine = 64 << 10 // longer ones are cut in pieces
 )
 
@@ -28,12 +28,14 @@ type capture struct {
 	r, w *os.File
 	out  *boundedFile // nil: nothing is written
 	see  func(line string)
+	page []byte // what the next write takes
 
 	mu      sync.Mutex
 	end     []byte // of the output, as it came
 	queue   [][]byte
 	queued  int
 	dropped int64
+	gap     int64 // what was dropped before the first that is queued
 	closed  bool
 	more    chan struct{} // something is queued, or nothing comes any more
 	wg      sync.WaitGroup
@@ -87,7 +89,7 @@ func (c *capture) read() {
 	c.wake()
 }
 
-// take keeps what was read, and drops what there is no room for.
+// take keeps what was read. Where there is no room, the oldest that waits is dropped: the end tells most.
 func (c *capture) take(b []byte) {
 	if len(b) == 0 {
 		return
@@ -97,10 +99,10 @@ func (c *capture) take(b []byte) {
 	if over := len(c.end) - tailKept; over > tailKept { // moved seldom
 		c.end = slices.Delete(c.end, 0, over)
 	}
-	if c.queued+len(b) <= queueKept {
-		c.queue, c.queued = append(c.queue, bytes.Clone(b)), c.queued+len(b)
-	} else {
-		c.dropped += int64(len(b))
+	c.queue, c.queued = append(c.queue, bytes.Clone(b)), c.queued+len(b)
+	for c.queued > queueKept {
+		n := len(c.queue[0])
+		c.queue, c.queued, c.gap = c.queue[1:], c.queued-n, c.gap+int64(n)
 	}
 	c.mu.Unlock()
 	c.wake()
@@ -118,16 +120,20 @@ func (c *capture) write() {
 	var line []byte
 	for range c.more {
 		c.mu.Lock()
-		list, closed := c.queue, c.closed
-		c.queue, c.queued = nil, 0
+		list, gap, closed := c.queue, c.gap, c.closed
+		c.queue, c.queued, c.gap, c.dropped = nil, 0, 0, c.dropped+c.gap
 		c.mu.Unlock()
+		if gap > 0 {
+			line = c.lines(fmt.Appendf(line, "\n[benchproxy: %d bytes came faster than they could be written, and are left out here]\n", gap))
+		}
 		for _, b := range list {
 			line = c.lines(append(line, b...))
 		}
+		if closed && len(line) > 0 {
+			c.line(line)
+		}
+		c.flush()
 		if closed {
-			if len(line) > 0 {
-				c.line(line)
-			}
 			return
 		}
 	}
@@ -154,11 +160,22 @@ func (c *capture) line(b []byte) {
 	if c.out == nil {
 		return
 	}
-	if err := c.out.write([]byte(text)); err != nil {
+	if c.page = append(c.page, text...); len(c.page) >= c.out.page() {
+		c.flush()
+	}
+}
+
+// flush writes the page.
+func (c *capture) flush() {
+	if len(c.page) == 0 {
+		return
+	}
+	if err := c.out.write(c.page); err != nil {
 		c.mu.Lock()
-		c.dropped += int64(len(text))
+		c.dropped += int64(len(c.page))
 		c.mu.Unlock()
 	}
+	c.page = c.page[:0]
 }
 
 // tail is the end of the output in lines.
@@ -208,9 +225,6 @@ func (c *capture) Close() error {
 	c.wg.Wait()
 	if c.out == nil {
 		return nil
-	}
-	if lost := c.lost(); lost > 0 {
-		_ = c.out.write(fmt.Appendf(nil, "[benchproxy: %d bytes came faster than they could be written, and are left out]\n", lost)) // Close tells
 	}
 	return c.out.Close()
 }

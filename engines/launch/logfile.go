@@ -44,6 +44,10 @@ func createBounded(path string, size int64) (*boundedFile, error) {
 func (b *boundedFile) younger() string { return b.path + ".tail" }
 func (b *boundedFile) old() string     { return b.path + ".tail.old" }
 
+// page is how much is best written at once.
+func (b *boundedFile) page() int { return int(min(b.max/16, 64<<10)) }
+
+// write appends p, which is short against the bound.
 func (b *boundedFile) write(p []byte) error {
 	if b.tail == nil && b.written+int64(len(p)) <= b.max/2 {
 		n, err := b.head.Write(p)
