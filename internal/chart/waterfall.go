@@ -36,7 +36,8 @@ const (
 	fallRates  = 56
 	fallAxis   = 22
 	fallBar    = 10
-	fallRateAt = 120 // parts into which the time is cut for the rate
+	fallParts  = 120 // most parts into which the time is cut for the rate
+	partEvents = 5   // token events in a part, on the mean
 )
 
 // SVG draws it. Without a length of time there is nothing to draw, and a line says so.
@@ -75,9 +76,17 @@ func (w Waterfall) x(ms float64) float64 {
 func (w Waterfall) axis(c *canvas, height float64) {
 	for _, t := range ticks(0, w.End, 8) {
 		c.line("grid", w.x(t), fallAxis-4, w.x(t), height)
-		c.text("mid", w.x(t), 11, Milliseconds(t))
+		c.text("mid", w.x(t), 11, w.tick(t))
 	}
 	c.line("axis", w.x(0), fallAxis-4, w.x(w.End), fallAxis-4)
+}
+
+// tick is an instant of the axis; all have one unit.
+func (w Waterfall) tick(ms float64) string {
+	if w.End < 1000 {
+		return Number(ms) + " ms"
+	}
+	return Number(ms/1e3) + " s"
 }
 
 func (w Waterfall) span(c *canvas, s Span, y float64) {
@@ -122,12 +131,12 @@ func (w Waterfall) rates() []float64 {
 	if total < 8 || !(w.End > 0) {
 		return nil
 	}
-	out := make([]float64, fallRateAt)
-	part := w.End / fallRateAt
+	out := make([]float64, min(total/partEvents+8, fallParts))
+	part := w.End / float64(len(out))
 	for _, l := range w.Lanes {
 		for _, t := range l.Times {
 			if t >= 0 && t <= w.End {
-				out[min(int(t/part), fallRateAt-1)] += 1e3 / part
+				out[min(int(t/part), len(out)-1)] += 1e3 / part
 			}
 		}
 	}
@@ -140,7 +149,7 @@ func (w Waterfall) rate(c *canvas, rates []float64, y float64) {
 	for _, r := range rates {
 		most = max(most, r)
 	}
-	foot, part := y+fallRates-6, w.End/fallRateAt
+	foot, part := y+fallRates-6, w.End/float64(len(rates))
 	var d strings.Builder
 	d.WriteString("M" + coordinate(w.x(0)) + " " + coordinate(foot))
 	for i, r := range rates {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"iter"
 	"net"
 	"net/http"
@@ -36,14 +37,19 @@ type Options struct {
 	Health func() any                         // JSON document for /healthz
 	// Metrics answers /metrics in the form Prometheus reads; nil for none. It is behind the key as all else.
 	Metrics http.Handler
-	Key     string // every request must send it as a bearer token; "" asks for none
+	Key     string // every request must send it as a bearer token, or as the password of a browser; "" asks for none
+
+	Live     *Live  // what runs now; nil where nothing does, as with a store that is only looked at
+	TraceURL string // where a trace can be looked at, with {trace} for its id; "" for nowhere
 }
 
 // Server answers the admin listener.
 type Server struct {
-	o     Options
-	http  *http.Server
-	whole chan struct{} // a place for each exchange that may be read whole at a time
+	o       Options
+	http    *http.Server
+	whole   chan struct{} // a place for each exchange that may be read whole at a time
+	pages   map[string]*template.Template
+	indexes *indexes
 }
 
 // wholeAtOnce bounds the memory of reading exchanges whole, whatever readers ask for: it is taken from a process that
@@ -52,7 +58,7 @@ const wholeAtOnce = 4
 
 // NewServer makes a server; Serve starts it.
 func NewServer(o Options) *Server {
-	s := &Server{o: o, whole: make(chan struct{}, wholeAtOnce)}
+	s := &Server{o: o, whole: make(chan struct{}, wholeAtOnce), pages: parsePages(), indexes: newIndexes(o.Store)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /metrics", s.metrics)
@@ -65,7 +71,8 @@ func NewServer(o Options) *Server {
 	mux.HandleFunc("GET /api/v1/keys/{key}", s.recorded(s.takes))
 	mux.HandleFunc("GET /api/v1/stats", s.recorded(s.stats))
 	mux.HandleFunc("GET /api/v1/check", s.recorded(s.check))
-	s.http = &http.Server{Handler: ownHost(s.keyed(mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	s.routePages(mux)
+	s.http = &http.Server{Handler: guarded(ownHost(s.keyed(mux))), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	return s
 }
 
@@ -77,8 +84,37 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Close ends the listener and every connection.
-func (s *Server) Close() error { return s.http.Close() }
+// Close ends the listener, every connection, and what was being read.
+func (s *Server) Close() error {
+	err := s.http.Close()
+	s.indexes.Close()
+	return err
+}
+
+// Stored tells of an exchange that was stored just now. It is quick and safe for concurrent use.
+func (s *Server) Stored(row exchange.Summary) { s.indexes.stored(&row) }
+
+// policy is what a page of ours may load and do: our own style, script and pictures, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// guarded sets what a browser must hold to with everything that comes from here, and refuses what a page of another site
+// asks for: it could not read the answer, but it could make us work.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+			fail(w, http.StatusForbidden, errors.New("another site's page has no business here"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // ownHost refuses requests that name another host than the listener's: loopback names, or the very address dialed.
 func ownHost(next http.Handler) http.Handler {
@@ -104,10 +140,11 @@ func (s *Server) keyed(next http.Handler) http.Handler {
 	}
 	want := sha256.Sum256([]byte(s.o.Key)) // of equal length, so that the time to compare tells nothing
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		got := sha256.Sum256([]byte(strings.TrimSpace(key)))
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
+		key, ok := sentKey(r)
+		got := sha256.Sum256([]byte(key))
+		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || !ok {
+			w.Header().Add("WWW-Authenticate", "Bearer")
+			w.Header().Add("WWW-Authenticate", `Basic realm="benchproxy: any name, and the key as password", charset="UTF-8"`)
 			fail(w, http.StatusUnauthorized, errors.New("this admin listener wants its key as a bearer token"))
 			return
 		}
@@ -118,6 +155,15 @@ func (s *Server) keyed(next http.Handler) http.Handler {
 func isLocal(r *http.Request, ip net.IP) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && addr.IP.Equal(ip)
+}
+
+// sentKey is the key that a request carries: as a bearer token, or as the password that a browser asks its user for.
+func sentKey(r *http.Request) (key string, ok bool) {
+	if _, password, basic := r.BasicAuth(); basic {
+		return password, true
+	}
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(key), strings.EqualFold(scheme, "Bearer")
 }
 
 // recorded guards the routes that need a store.

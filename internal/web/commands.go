@@ -1,0 +1,99 @@
+package web
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
+)
+
+// inlineBody bounds a body that stands in a command line; a larger one is read from the store.
+const inlineBody = 32 << 10
+
+// ownHeaders are the headers that curl makes itself, or that belong to one sending.
+var ownHeaders = []string{"host", "content-length", "connection", "transfer-encoding", "accept-encoding", "keep-alive", "te", "trailer", "upgrade",
+	"proxy-connection", "expect", "traceparent", "tracestate", "baggage"}
+
+// curlOf is a command line that sends the request again, to the engine. Credentials are not in the record: $KEY stands in
+// their places.
+func curlOf(x *exchange.Exchange) string {
+	if x.UpstreamURL == "" || strings.HasPrefix(x.UpstreamURL, "unix:") {
+		return ""
+	}
+	body := x.Request.Body.Bytes()
+	inline := x.Request.Body.Whole() && len(body) <= inlineBody && utf8.Valid(body) && !slices.Contains(body, 0)
+	var b strings.Builder
+	if len(body) > 0 && !inline {
+		b.WriteString("benchproxy store show " + string(x.ID) + " --raw request |\n  ")
+	}
+	b.WriteString("curl -N -X " + shellWord(x.Request.Method) + " " + shellWord(strings.TrimSuffix(x.UpstreamURL, "/")+x.Request.Target))
+	for _, h := range x.Request.Headers {
+		if !slices.Contains(ownHeaders, strings.ToLower(h.Name)) {
+			b.WriteString(" \\\n  -H " + headerWord(h))
+		}
+	}
+	switch {
+	case len(body) == 0:
+	case inline:
+		b.WriteString(" \\\n  --data-raw " + shellWord(string(body)))
+	default:
+		b.WriteString(" \\\n  --data-binary @-")
+	}
+	return b.String()
+}
+
+// headerWord is a header as one word of a shell.
+func headerWord(h exchange.Header) string {
+	if !strings.Contains(h.Value, redact.Mask) {
+		return shellWord(h.Name + ": " + h.Value)
+	}
+	before, after, _ := strings.Cut(h.Value, redact.Mask)
+	return shellWord(h.Name+": "+before) + `"$KEY"` + shellWord(after)
+}
+
+// plainWord matches words that a shell takes as they are.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
+// shellWord quotes s for a POSIX shell. Characters that a terminal would act on are written as escapes.
+func shellWord(s string) string {
+	switch {
+	case s == "":
+		return ""
+	case plainWord.MatchString(s):
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// replayOf is the command that sends the request again and records it.
+func replayOf(x *exchange.Exchange, run *exchange.Run) string {
+	if x.UpstreamURL == "" {
+		return ""
+	}
+	return "benchproxy replay " + shellWord(runName(run)) + " --only-id " + string(x.ID) + " --target " + shellWord(x.UpstreamURL)
+}
+
+// traceParent is the header of W3C's trace context.
+var traceParent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}`)
+
+// traceOf is the id of the trace that an exchange belongs to, as it was sent to the engine, and where it can be looked at.
+// Both are "" when there is none.
+func (s *Server) traceOf(x *exchange.Exchange) (id, url string) {
+	parent, _ := exchange.HeaderValue(x.Request.Headers, "traceparent")
+	for _, i := range x.Interventions {
+		if strings.EqualFold(i.Name, "traceparent") && i.Where == exchange.SideEngine && i.To != "" {
+			parent = i.To
+		}
+	}
+	m := traceParent.FindStringSubmatch(parent)
+	if m == nil {
+		return "", ""
+	}
+	if s.o.TraceURL == "" {
+		return m[1], ""
+	}
+	return m[1], strings.ReplaceAll(s.o.TraceURL, "{trace}", m[1])
+}
