@@ -36,8 +36,6 @@ type SuiteOptions struct {
 	Session  string  // header that carries one value a conversation; "" = none
 	Salt     string  // of these values, another one for each run
 	Warmup   int     // requests before the first wave; they are in no case
-	WarmLike bool    // they are the first request of the first case, under a nonce of their own, instead of one word
-	Cell     string  // benchmark cell that the exchanges name, and with which the ids of cases and waves begin; "" = none
 	Untagged bool    // prompts do not begin with the tag of their case: they are held against those of another engine
 	Unjudged bool    // cases are not judged when their wave has ended: more than its answers is needed for it
 	// Wave gets the cases of each wave when all have ended and are judged. Its error ends the suite.
@@ -97,7 +95,7 @@ func NewSuite(o SuiteOptions) (*Suite, error) {
 		last := len(s.waves) - 1
 		s.waves[last] = append(s.waves[last], c)
 		for turn := range m.Turns {
-			s.tally.sizes[s.waveOf(m, turn)]++
+			s.tally.sizes[waveOf(m, turn)]++
 		}
 		fmt.Fprintf(plan, "%s %s %s\n", m.Tag(), m.Wave(), item.Key)
 		c.Asked, c.at = nil, len(s.kept)
@@ -122,7 +120,7 @@ func (s *Suite) plan(m scenario.Member) (*SuiteCase, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &SuiteCase{Member: m, Case: m.Case(s.inCell(m.Tag()), o), Digest: digest}
+	c := &SuiteCase{Member: m, Case: m.Case(m.Tag(), o), Digest: digest}
 	c.Case.Concurrency, c.Case.Repeat = m.Concurrency, m.Repeat
 	first, err := m.Request(o, nil)
 	if err != nil {
@@ -141,19 +139,11 @@ func (s *Suite) options(m scenario.Member) scenario.Options {
 }
 
 // waveOf names the requests that are sent together.
-func (s *Suite) waveOf(m scenario.Member, turn int) string {
+func waveOf(m scenario.Member, turn int) string {
 	if m.Turns > 1 && !m.Together {
-		return s.inCell(m.Wave() + "/" + strconv.Itoa(turn+1))
+		return m.Wave() + "/" + strconv.Itoa(turn+1)
 	}
-	return s.inCell(m.Wave())
-}
-
-// inCell is a name within the run, which may hold several suites: one a cell.
-func (s *Suite) inCell(name string) string {
-	if s.o.Cell == "" {
-		return name
-	}
-	return s.o.Cell + "/" + name
+	return m.Wave()
 }
 
 // Planned is what a run says of the suite before anything is sent.
@@ -178,7 +168,7 @@ func (s *Suite) Report(ran error) exchange.Replay {
 	order := map[string]int{}
 	for i, w := range s.waves {
 		for turn := range w[0].Member.Turns {
-			order[s.waveOf(w[0].Member, turn)] = i<<16 + turn
+			order[waveOf(w[0].Member, turn)] = i<<16 + turn
 		}
 	}
 	slices.SortFunc(r.Waves, func(a, b exchange.WaveRate) int { return order[a.Wave] - order[b.Wave] })
@@ -260,7 +250,7 @@ func (r *suiteRun) wave(cases []*SuiteCase) error {
 	if r.nobodyThere() {
 		return errNobodyThere
 	}
-	w := &SuiteWave{Name: r.inCell(cases[0].Wave()), Cases: cases}
+	w := &SuiteWave{Name: cases[0].Wave(), Cases: cases}
 	w.Wall, _ = wallOf(cases...)
 	for _, c := range cases {
 		if r.o.Unjudged {
@@ -372,15 +362,15 @@ func (r *suiteRun) draft(c *SuiteCase, turn int, answers []scenario.Answer) (*dr
 
 // item is a request as an item of a workload.
 func (c *SuiteCase) item(req scenario.Request) *Item {
-	return &Item{ID: c.turnID(req.Turn), Conversation: c.Case.ID, Turn: req.Turn, At: AtUnknown, Method: req.Method, Target: req.Path, Body: req.Body,
+	return &Item{ID: c.turnID(req.Turn), Conversation: c.Tag(), Turn: req.Turn, At: AtUnknown, Method: req.Method, Target: req.Path, Body: req.Body,
 		Headers: []exchange.Header{{Name: "Content-Type", Value: "application/json"}, {Name: "Accept-Encoding", Value: "identity"}}}
 }
 
 func (c *SuiteCase) turnID(turn int) string {
 	if c.Member.Turns == 1 {
-		return c.Case.ID
+		return c.Tag()
 	}
-	return c.Case.ID + "/" + strconv.Itoa(turn+1)
+	return c.Tag() + "/" + strconv.Itoa(turn+1)
 }
 
 // spell merges what the engine wants into a body.
@@ -420,10 +410,10 @@ func (r *suiteRun) ask(c *SuiteCase, turn int, d *draft) *exchange.Exchange {
 	for attempt := 0; ; attempt++ {
 		_ = r.lessons.apply(0, d) // a body of ours can be changed
 		call := d.call()
-		call.Cell, call.Wave = r.o.Cell, r.waveOf(c.Member, turn)
+		call.Wave = waveOf(c.Member, turn)
 		call.Item = &exchange.PlanItem{Item: c.turnID(turn), Turn: turn, Turns: c.Member.Turns, Repeat: c.Member.Repeat, Attempt: attempt}
 		if c.Member.Turns > 1 {
-			call.Item.Conversation = c.Case.ID
+			call.Item.Conversation = c.Tag()
 		}
 		x := r.do(call)
 		if !r.lessons.learn(0, d, x) || r.ctx.Err() != nil {
@@ -443,4 +433,47 @@ func (r *suiteRun) do(call proxy.Call) *exchange.Exchange {
 		r.found++
 	}
 	return x
+}
+
+// warmUp asks for one word, so that what an engine does at its first request is in no case. What comes of it does not
+// matter.
+func (r *suiteRun) warmUp() error {
+	for n := range r.o.Warmup {
+		if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		req := scenario.Warmup(r.o.Options)
+		it := &Item{ID: "warmup", Method: req.Method, Target: req.Path, Body: req.Body, Headers: []exchange.Header{{Name: "Content-Type", Value: "application/json"}}}
+		d, err := r.o.Changes.draftOf(it, 0, "", exchange.Header{})
+		if err != nil {
+			return fmt.Errorf("warm up: %w", err)
+		}
+		call := d.call()
+		call.Item = &exchange.PlanItem{Item: it.ID, Turns: 1, Repeat: n, Warmup: true}
+		_ = r.lessons.learn(0, d, r.do(call)) // what it teaches here costs no case a request
+	}
+	return nil
+}
+
+// wallOf is the time from the first byte of the first request to the end of the last answer; false when there was none.
+func wallOf(cases ...*SuiteCase) (time.Duration, bool) {
+	var from, to time.Time
+	for _, c := range cases {
+		for _, x := range c.Exchanges {
+			if ns, sent := x.Timeline.SendStart.NS(); sent {
+				if at := x.Timeline.Wall.Add(time.Duration(ns)); from.IsZero() || at.Before(from) {
+					from = at
+				}
+			}
+			if ns, ended := x.Timeline.BodyEnd.NS(); ended {
+				if at := x.Timeline.Wall.Add(time.Duration(ns)); at.After(to) {
+					to = at
+				}
+			}
+		}
+	}
+	if from.IsZero() || to.Before(from) {
+		return 0, false
+	}
+	return to.Sub(from), true
 }

@@ -61,7 +61,7 @@ type capture struct {
 	ups       []*proxy.Upstream
 	servers   []*proxy.Server
 	board     *board
-	watch     *watch
+	live      *web.Live
 	catalog   *engines.Catalog
 	ident     *identifier // nil: nobody is asked
 	counting  *counting   // nil: as ident
@@ -152,7 +152,7 @@ func (c *capture) openIdentifier() (err error) {
 
 // openStore opens the store and the run; without a store a meter derives the same rows and keeps nothing.
 func (c *capture) openStore() error {
-	c.board = newBoard(c.env, c.s.form, func() []string { return c.watch.lines() })
+	c.board = newBoard(c.env, c.s.form, func() []string { return runningLines(c.live) })
 	if c.s.store == "" {
 		c.meter = newMeter(c.derive, c.board.Row)
 		c.s.session.Sink = c.watched(c.meter)
@@ -170,7 +170,7 @@ func (c *capture) openStore() error {
 	if err != nil {
 		return err
 	}
-	c.writer, err = c.store.NewWriter(c.s.run, recorder.WriterOptions{QueueBytes: c.s.queue, Derive: c.derive, OnStored: c.board.Row})
+	c.writer, err = c.store.NewWriter(c.s.run, recorder.WriterOptions{QueueBytes: c.s.queue, Derive: c.derive, OnStored: c.stored})
 	if err != nil {
 		return err
 	}
@@ -195,14 +195,23 @@ func (c *capture) watched(s proxy.Sink) proxy.Sink {
 func (c *capture) derive(x *exchange.Exchange) exchange.Summary {
 	a := measure.Analyze(x)
 	row := measure.Summarize(x, a)
-	if c.ident == nil {
-		return row
+	if c.ident != nil {
+		word := c.ident.answered(x, a.Request.Model, a.Transcript.Model)
+		if word.First && c.writer != nil {
+			c.writer.NameModel(exchange.ModelNamed{Upstream: x.Upstream, Asked: a.Request.Model, Named: a.Transcript.Model})
+		}
+		row = row.WithFlags(word.Flags)
 	}
-	word := c.ident.answered(x, a.Request.Model, a.Transcript.Model)
-	if word.First && c.writer != nil {
-		c.writer.NameModel(exchange.ModelNamed{Upstream: x.Upstream, Asked: a.Request.Model, Named: a.Transcript.Model})
+	c.live.End(x, a.Transcript, row)
+	return row
+}
+
+// stored shows an exchange that is in the store.
+func (c *capture) stored(row exchange.Summary) {
+	c.board.Row(row)
+	if c.admin != nil {
+		c.admin.Stored(row)
 	}
-	return row.WithFlags(word.Flags)
 }
 
 // describe keeps what was read of an engine with the run, with what its model file states, and tells it.
@@ -217,6 +226,7 @@ func (c *capture) describe(d exchange.Deployment) {
 }
 
 func (c *capture) keep(d exchange.Deployment) {
+	c.live.Describe(d)
 	if c.writer != nil {
 		c.writer.Describe(d)
 	}
@@ -229,7 +239,13 @@ func (c *capture) openServers() error {
 	o := c.s.session
 	o.Run, o.Mode, o.Harness = c.s.run.ID, c.s.run.Mode, version()
 	c.session = proxy.NewSession(o)
-	c.watch = newWatch(c.session)
+	c.live = web.NewLive(c.session.Live)
+	for _, u := range c.s.upstreams {
+		c.live.Upstreams(u.name)
+	}
+	if c.adminLn != nil {
+		c.admin = web.NewServer(c.adminOptions()) // it must be there before the first exchange is stored
+	}
 	for _, up := range c.ups {
 		so := c.s.server
 		so.Session, so.Upstream = c.session, up
@@ -262,7 +278,6 @@ func (c *capture) serve() {
 		})
 	}
 	if c.adminLn != nil {
-		c.admin = web.NewServer(c.adminOptions())
 		c.wg.Go(func() {
 			if err := c.admin.Serve(c.adminLn); err != nil {
 				c.failed <- err
@@ -275,7 +290,7 @@ func (c *capture) serve() {
 }
 
 func (c *capture) adminOptions() web.Options {
-	o := web.Options{Health: c.health, Key: c.s.adminKey}
+	o := web.Options{Health: c.health, Key: c.s.adminKey, Live: c.live}
 	if c.store != nil {
 		o.Store = c.store
 		o.Stats = func() (any, error) { return c.store.Stats() }
@@ -284,19 +299,8 @@ func (c *capture) adminOptions() web.Options {
 	return o
 }
 
-// healthDoc is the document of /healthz.
-type healthDoc struct {
-	Schema   int              `json:"schema"`
-	Status   string           `json:"status"` // ok, or degraded: streams pass but are not all recorded
-	Reason   string           `json:"reason,omitempty"`
-	Version  string           `json:"version"`
-	Run      *exchange.Run    `json:"run"`
-	Proxy    proxy.Stats      `json:"proxy"`
-	Recorder *recorder.Health `json:"recorder"`
-}
-
 func (c *capture) health() any {
-	doc := healthDoc{Schema: 1, Status: "ok", Version: version(), Proxy: c.session.Stats()}
+	doc := web.Health{Schema: 1, Status: "ok", Version: version(), Proxy: c.session.Stats()}
 	if c.writer != nil {
 		h := c.writer.Health()
 		run := c.writer.Run()

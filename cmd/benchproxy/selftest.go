@@ -19,6 +19,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/selftest"
+	"github.com/benchproxy/benchproxy/internal/web"
 	"github.com/benchproxy/benchproxy/recorder"
 )
 
@@ -219,7 +220,7 @@ func (l *lab) settle(ctx context.Context) error {
 	}
 }
 
-func (l *lab) health(ctx context.Context) (h healthDoc, err error) {
+func (l *lab) health(ctx context.Context) (h web.Health, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.adminURL+"/healthz", nil)
 	if err != nil {
 		return h, err

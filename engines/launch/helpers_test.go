@@ -191,3 +191,4 @@ func (b *lineBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.text.String()
 }
+func ownerMain() {}
