@@ -201,8 +201,9 @@ func (r *gateRun) look(c *gateCase) (list []wanted, err error) {
 	if len(c.Case.Exchanges) == 0 {
 		return nil, nil // it was never sent
 	}
-	if goldens, err := r.goldens(c); err != nil || len(goldens) > 0 {
-		return goldens, err
+	list, err = r.goldens(c) // what the gates want of the candidate is asked meanwhile, before the engines change
+	if err != nil {
+		return nil, err
 	}
 	e := gates.Prepare(&c.Case)
 	c.verdicts = c.verdicts[:0]
