@@ -21,8 +21,17 @@ func (p *program) storeDir(c *cli.Context) (string, error) {
 	if dir := cmp.Or(c.String("store"), p.Getenv("BENCHPROXY_STORE")); dir != "" {
 		return dir, nil
 	}
+	dir, ok := p.dataDir()
+	if !ok {
+		return "", usagef("there is no home directory to keep recordings in; name one with --store DIR or BENCHPROXY_STORE")
+	}
+	return dir, nil
+}
+
+// dataDir is where the platform keeps the data of this program; ok is false where there is no home directory.
+func (p *program) dataDir() (dir string, ok bool) {
 	if dir := p.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "benchproxy"), nil
+		return filepath.Join(dir, "benchproxy"), true
 	}
 	base, under := p.Getenv("HOME"), []string{".local", "share", "benchproxy"}
 	switch runtime.GOOS {
@@ -32,7 +41,7 @@ func (p *program) storeDir(c *cli.Context) (string, error) {
 		under = []string{"Library", "Application Support", "benchproxy"}
 	}
 	if base == "" {
-		return "", usagef("there is no home directory to keep recordings in; name one with --store DIR or BENCHPROXY_STORE")
+		return "", false
 	}
-	return filepath.Join(append([]string{base}, under...)...), nil
+	return filepath.Join(append([]string{base}, under...)...), true
 }

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	// The scripts wait for servers and scripted engines most of the time: a few share a core.
 	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.NumCPU())) // before Run parses: the command line still wins
-	testscript.Main(m, map[string]func(){"benchproxy": main, "client": client})
+	testscript.Main(m, map[string]func(){"benchproxy": main, "client": client, "hub": hub})
 }
 
 // client is what `record -- CMD` runs in the scripts: it posts its last argument to a path below OPENAI_BASE_URL and ends

@@ -25,6 +25,9 @@ const (
 	ModeForce Mode = "force" // everything is fetched, in the place of what is there
 )
 
+// DefaultStall is how long a server may send nothing.
+const DefaultStall = time.Minute
+
 // Options say how files are fetched. The zero value of a field is its default.
 type Options struct {
 	Mode      Mode
@@ -32,7 +35,7 @@ type Options struct {
 	Token     string            // for the hub and nobody else
 	Parallel  int               // files at once; 0 = 3
 	Tries     int               // attempts that bring nothing before a file is given up; 0 = 5
-	Stall     time.Duration     // how long a server may send nothing; 0 = 60 s
+	Stall     time.Duration     // how long a server may send nothing; 0 = DefaultStall
 	Transport http.RoundTripper // nil = HTTP with the proxies of the environment
 	// Free is the space of a directory's disk in bytes; nil asks the system. An error of it means that nobody knows.
 	Free func(dir string) (int64, error)
@@ -92,7 +95,7 @@ type Puller struct {
 // New is a puller. The error is that of a hub or a token that cannot be used.
 func New(o Options) (*Puller, error) {
 	o.Mode, o.Hub = cmp.Or(o.Mode, ModeAuto), cmp.Or(o.Hub, DefaultHub)
-	o.Parallel, o.Tries, o.Stall = cmp.Or(o.Parallel, 3), cmp.Or(o.Tries, 5), cmp.Or(o.Stall, time.Minute)
+	o.Parallel, o.Tries, o.Stall = cmp.Or(o.Parallel, 3), cmp.Or(o.Tries, 5), cmp.Or(o.Stall, DefaultStall)
 	if o.Free == nil {
 		o.Free = freeSpace
 	}
