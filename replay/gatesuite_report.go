@@ -282,7 +282,7 @@ func (r *GateReport) Save(path string) error {
 	if err != nil {
 		return fail(err)
 	}
-	if err := replaceFile(path, append(b, '\n')); err != nil {
+	if err := ReplaceFile(path, append(b, '\n')); err != nil {
 		return fail(err)
 	}
 	return nil

@@ -432,7 +432,7 @@ func (v *Validation) Counts() (passed, total int) {
 func (v *Validation) Save(path string) error {
 	b, err := appendJSON(nil, &v.Report)
 	if err == nil {
-		err = replaceFile(path, append(b, '\n'))
+		err = ReplaceFile(path, append(b, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("save report %s: %w", filepath.Base(path), err)
@@ -440,8 +440,8 @@ func (v *Validation) Save(path string) error {
 	return nil
 }
 
-// replaceFile writes a file whole or not at all.
-func replaceFile(path string, b []byte) error {
+// ReplaceFile writes a file whole or not at all, in the place of an earlier one.
+func ReplaceFile(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".benchproxy-report-*")
 	if err != nil {
 		return err
