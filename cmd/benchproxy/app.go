@@ -72,6 +72,7 @@ func (p *program) app() *cli.App {
 			p.goldenCommand(),
 			p.validateCommand(),
 			p.enginesCommand(),
+			p.modelsCommand(),
 			p.uiCommand(),
 			p.simCommand(),
 			p.selftestCommand(),
