@@ -47,30 +47,8 @@ func printDocument(w io.Writer, d *report.Document) {
 	for _, f := range d.Facts {
 		fmt.Fprintf(w, "  %-9s %s\n", f.Name, printable(f.Value))
 	}
-	for _, s := range d.Sections {
-		fmt.Fprintf(w, "\n%s\n", printable(s.Title))
-		t := table{}
-		for _, c := range s.Table.Columns {
-			head := strings.ToUpper(c.Name)
-			if c.Unit != "" {
-				head += " " + c.Unit
-			}
-			t.cols = append(t.cols, column{head: head, right: c.Number})
-		}
-		for _, row := range s.Table.Rows {
-			cells := make([]string, len(row))
-			for i, c := range row {
-				cells[i] = printable(c.Show(s.Table.Columns[i]))
-			}
-			t.add(cells...)
-		}
-		t.print(w)
-		if s.Table.Omitted > 0 {
-			fmt.Fprintf(w, "and %d more; --json and --output have them all\n", s.Table.Omitted)
-		}
-		for _, n := range s.Notes {
-			fmt.Fprintln(w, printable(n))
-		}
+	for i := range d.Sections {
+		printSection(w, &d.Sections[i], false)
 	}
 }
 

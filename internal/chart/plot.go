@@ -51,9 +51,9 @@ const (
 // Spreads are whiskers.
 func Lines(p Plot) SVG {
 	c := newCanvas(plotWidth, plotHeight, "plot", p.Title)
-	top := legend(c, p.Series, p.Steps) + textLine + 6
+	top := legend(c, p.Series, p.Steps) + textLine + 18
 	x, y := p.scales(top)
-	c.text("", 8, top-8, p.Y.title())
+	c.text("", 8, top-14, p.Y.title())
 	y.grid(c, x)
 	x.below(c, y)
 	c.text("end", x.to, plotHeight-8, p.X.title())

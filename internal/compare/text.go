@@ -205,7 +205,9 @@ func channels(a, b Answer) []channel {
 }
 
 // Diverge finds where two answers part first; diverges is false when they do not, as far as both go.
-func Diverge(reference, candidate Answer) (d Divergence, diverges bool) { return diverge(reference, candidate) }
+func Diverge(reference, candidate Answer) (d Divergence, diverges bool) {
+	return diverge(reference, candidate)
+}
 
 // diverge finds where two answers part first, and how large a share of the longer one is before it. Where an answer that
 // was cut at its output limit is the start of the other, nothing diverges as far as it goes.

@@ -13,7 +13,11 @@ import (
 // is derived of the exchange is derived anew, so that a record shows what the present rules make of it; the flags that rest on the run
 // are those of the row.
 func Detail(x *exchange.Exchange, row exchange.Summary) exchange.Detail {
-	a := Analyze(x)
+	return DetailOf(x, Analyze(x), row)
+}
+
+// DetailOf is Detail for a caller that has analyzed the exchange already.
+func DetailOf(x *exchange.Exchange, a *Analysis, row exchange.Summary) exchange.Detail {
 	t := a.Transcript
 	s := Summarize(x, a)
 	s.Key, s.SentKey, s.Digest = row.Key, row.SentKey, row.Digest

@@ -142,6 +142,17 @@ func (c Cell) Spread(s Spread) Cell {
 	return c
 }
 
+// Spreads is how sure the number is; ok is false when that is not known.
+func (c Cell) Spreads() (s Spread, ok bool) {
+	if c.spread == nil {
+		return Spread{}, false
+	}
+	return *c.spread, true
+}
+
+// Words is the text of the cell; ok is false for a number and for what is absent.
+func (c Cell) Words() (s string, ok bool) { return c.text, c.kind == textCell }
+
 // Value is the number of the cell; ok is false when it has none.
 func (c Cell) Value() (v float64, ok bool) { return c.number, c.kind == numberCell }
 

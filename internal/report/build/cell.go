@@ -27,7 +27,8 @@ type Cell struct {
 	Status                           string // ok, fail, skipped
 	Detail                           string // why it failed or was skipped, or what to know of it
 	MTP                              bool
-	TP, CPUMoELayers, CPUMoEThreads  int // layers: -1 is all of them
+	Method                           string // of drafts, where there is more than one
+	TP, CPUMoELayers, CPUMoEThreads  int    // layers: -1 is all of them
 	Concurrency                      int
 
 	PromptTokens, CompletionTokens   int
@@ -48,6 +49,7 @@ type Cell struct {
 	Acceptance      *float64
 	ModelMemory     int64 // bytes; 0 when unknown
 	Spreads         map[string]Spread
+	Absent          map[string]exchange.Reason // why a field is 0
 	Exchanges       []exchange.ID
 }
 
@@ -67,6 +69,9 @@ const (
 
 // errNoCell says that a JSON document is no result of a cell.
 var errNoCell = errors.New("it is no result of a cell: engine, model, scenario and status are missing")
+
+// unknownDevice is the word for a device that nothing showed.
+const unknownDevice = "unknown"
 
 // sourceServer is the word of TensorSharp's reports for a rate that the engine states.
 const sourceServer = "server"
@@ -88,9 +93,17 @@ func ParseCell(data []byte) (Cell, error) {
 		EnginePrefillTPS: f.number("engine_prefill_tps"), EngineDecode: f.number("engine_decode_tps"),
 		RequestsOK: f.whole("requests_ok"), Turns: f.whole("turns"), TurnsExpected: f.whole("turns_expected"),
 		FinishReason: f.text("finish_reason"), ToolCallOK: f.maybe("tool_call_ok"), Output: f.text("output_text"),
-		DecodeSource: f.first("decode_source", "decode_timing_source"), Estimated: f.flag("usage_estimated"),
+		DecodeSource: f.first("decode_source", "decode_timing_source"), Estimated: f.text("usage_basis") == string(exchange.BasisEstimated),
 		RequestedDevice: f.text("requested_device"), ObservedDevice: f.text("observed_device"), CPUFallback: f.maybe("cpu_fallback"),
-		ModelMemory: int64(f.number("model_memory_bytes")), Exchanges: f.ids("exchange_ids"),
+		ModelMemory: f.memory(), Exchanges: f.ids("exchanges"), Method: f.text("method"),
+	}
+	_ = json.Unmarshal(f["absent"], &c.Absent) // what is no object of reasons gives none
+	c.Spreads = f.spreads()
+	if f.flag("thinking") {
+		c.Scenario += " (thinking)"
+	}
+	if c.ObservedDevice == unknownDevice {
+		c.ObservedDevice = ""
 	}
 	if c.Engine == "" || c.Model == "" || c.Scenario == "" || c.Status == "" {
 		return Cell{}, errNoCell
@@ -157,6 +170,38 @@ func (f fields) flag(name string) bool {
 	return b != nil && *b
 }
 
+// spreads are the values of fields over the repeats of a cell.
+func (f fields) spreads() map[string]Spread {
+	var in map[string]struct {
+		N        int
+		Min, Max float64
+	}
+	if json.Unmarshal(f["spreads"], &in) != nil {
+		return nil
+	}
+	out := map[string]Spread{}
+	for name, s := range in {
+		out[name] = Spread{Lo: s.Min, Hi: s.Max, N: s.N, Range: true}
+	}
+	return out
+}
+
+// memory is the growth of the server's memory by its model: on the GPU where that was had, else on the host.
+func (f fields) memory() int64 {
+	var in struct {
+		GPU  *int64 `json:"gpu_growth"`
+		Host *int64 `json:"host_growth"`
+	}
+	switch err := json.Unmarshal(f["memory"], &in); {
+	case err != nil:
+	case in.GPU != nil && *in.GPU > 0:
+		return *in.GPU
+	case in.Host != nil:
+		return *in.Host
+	}
+	return 0
+}
+
 func (f fields) ids(name string) (ids []exchange.ID) {
 	if json.Unmarshal(f[name], &ids) != nil {
 		return nil
@@ -212,4 +257,7 @@ func (c *Cell) ok() bool { return c != nil && c.Status == StatusOK && !c.partial
 func (c *Cell) partial() bool { return c.Status == StatusOK && c.Turns < c.TurnsExpected }
 
 // baseline reports whether the cell belongs in the first tables: one request at a time, no drafts, nothing offloaded.
-func (c *Cell) baseline() bool { return !c.MTP && c.Concurrency <= 1 && c.CPUMoELayers == 0 }
+func (c *Cell) baseline() bool { return !c.drafts() && c.Concurrency <= 1 && c.CPUMoELayers == 0 }
+
+// drafts reports whether speculative decoding was on.
+func (c *Cell) drafts() bool { return c.MTP || c.Method != "" }

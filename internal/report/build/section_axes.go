@@ -1,0 +1,325 @@
+package build
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchproxy/benchproxy/internal/chart"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/report"
+)
+
+func sortPoints(ps []chart.Point) {
+	slices.SortStableFunc(ps, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
+}
+
+// place names a row of an axis table.
+func (g *Grid) place(c *Cell) []report.Cell {
+	return []report.Cell{report.Text(c.Model), report.Text(g.label(c.column(), nil)), report.Text(c.Scenario)}
+}
+
+func placeColumns() []report.Column {
+	return []report.Column{{Name: "Model", Key: true}, {Name: "Configuration", Key: true}, {Name: "Scenario", Key: true}}
+}
+
+func rateColumn(name string) report.Column {
+	return report.Column{Name: name, Unit: "tok/s", Number: true, Digits: 1, Better: report.Higher}
+}
+
+// quotientCell is a over b by a figure, in a table of one engine's own points.
+func quotientCell(f figure, a, b *Cell) report.Cell {
+	q := f.divide(a, b)
+	if q.why != "" {
+		return report.Absent(q.why)
+	}
+	return report.Number(q.value).Toned(toneOf(q.value)).Of(slices.Concat(a.Exchanges, b.Exchanges)...)
+}
+
+// draftSection is multi-token prediction on against off.
+func (g *Grid) draftSection() (report.Section, bool) {
+	s := report.Section{ID: "mtp", Title: "Speculative decoding by cell",
+		Lead: []string{"A ratio below 1.00× means that drafting cost more than it saved. Rates with drafts depend on the text."}}
+	s.Table = report.Table{Formula: "on / off of one configuration", Source: "cells with and without drafts, one request at a time", Sample: "one cell each",
+		Columns: append(placeColumns(), report.Column{Name: "Drafts", Key: true}, rateColumn("off"), rateColumn("on"), ratioColumn("on / off"),
+			report.Column{Name: "acceptance", Unit: "%", Number: true, Digits: 1})}
+	for i := range g.Cells {
+		on := &g.Cells[i]
+		if !on.drafts() || on.Concurrency > 1 || on.CPUMoELayers != 0 || on.Status == StatusSkipped {
+			continue
+		}
+		off := g.cell(on.column(), on.Model, on.Scenario, (*Cell).baseline)
+		acceptance := report.Absent("not_reported")
+		if on.Acceptance != nil {
+			acceptance = report.Number(*on.Acceptance * 100).Of(on.Exchanges...)
+		}
+		method := on.Method
+		if method == "" {
+			method = "MTP"
+		}
+		s.Table.Add(append(g.place(on), report.Text(method), shownDecode(off), shownDecode(on), quotientCell(figures[0], on, off), acceptance)...)
+	}
+	return s, len(s.Table.Rows) > 0
+}
+
+func shownDecode(c *Cell) report.Cell {
+	if c == nil {
+		return shown(nil, 0, fieldDecode)
+	}
+	return shown(c, c.DecodeTPS, fieldDecode)
+}
+
+// parallelSection is tensor parallelism: every degree of a configuration, and the highest over the lowest.
+func (g *Grid) parallelSection() (report.Section, bool) {
+	s := report.Section{ID: "tensor_parallel", Title: "Tensor parallelism"}
+	var degrees []int
+	for i := range g.Cells {
+		if c := &g.Cells[i]; c.baseline() && !slices.Contains(degrees, c.TP) {
+			degrees = append(degrees, c.TP)
+		}
+	}
+	slices.Sort(degrees)
+	if len(degrees) < 2 {
+		return s, false
+	}
+	s.Table = report.Table{Formula: "scaling: highest degree that ran / lowest", Source: "baseline cells of each degree", Sample: "one cell each",
+		Columns: append(placeColumns(), report.Column{Name: "Figure", Key: true})}
+	for _, d := range degrees {
+		s.Table.Columns = append(s.Table.Columns, rateColumn(fmt.Sprintf("tp%d", d)))
+	}
+	s.Table.Columns = append(s.Table.Columns, ratioColumn("scaling"))
+	seen := map[string]bool{}
+	for i := range g.Cells {
+		c := &g.Cells[i]
+		name := strings.Join([]string{c.Source, c.Engine, c.Backend, c.Model, c.Scenario}, "\x00")
+		if seen[name] || !c.baseline() {
+			continue
+		}
+		seen[name] = true
+		g.degreeRows(&s.Table, c, degrees)
+	}
+	return s, len(s.Table.Rows) > 0
+}
+
+// degreeRows adds decode and prefill of the cell's configuration at every degree, where more than one ran.
+func (g *Grid) degreeRows(t *report.Table, c *Cell, degrees []int) {
+	at := make([]*Cell, len(degrees))
+	ran := 0
+	for i, d := range degrees {
+		col := c.column()
+		col.tp = d
+		if at[i] = g.cell(col, c.Model, c.Scenario, (*Cell).baseline); at[i].ok() {
+			ran++
+		}
+	}
+	if ran < 2 {
+		return
+	}
+	first := column{c.Source, c.Engine, c.Backend, 1}
+	for _, f := range figures[:2] {
+		row := []report.Cell{report.Text(c.Model), report.Text(g.label(first, nil)), report.Text(c.Scenario), report.Text(f.name)}
+		var lowest, highest *Cell
+		for _, p := range at {
+			value := 0.0
+			if p != nil {
+				value = f.of(p)
+			}
+			row = append(row, shown(p, value, f.field))
+			if p.ok() && value > 0 {
+				if highest = p; lowest == nil {
+					lowest = p
+				}
+			}
+		}
+		scaling := report.Absent(reasonNoValue)
+		if lowest != highest {
+			scaling = quotientCell(f, highest, lowest)
+		}
+		t.Add(append(row, scaling)...)
+	}
+}
+
+const noteThreads = "this engine's executor for the model takes its thread count from the environment of the server: points that differ in threads alone differ in their label alone"
+
+// offloadSection is the offload of experts to the CPU: every point against none.
+func (g *Grid) offloadSection() (report.Section, bool) {
+	s := report.Section{ID: "moe_offload", Title: "Offload of experts to the CPU",
+		Lead: []string{"This axis is about fitting a model, not about speed: ratios below 1.00× are what the saved memory costs."}}
+	s.Table = report.Table{Formula: "point / nothing offloaded, of one configuration", Source: "cells with offload, one request at a time, no drafts", Sample: "one cell each",
+		Columns: append(placeColumns(), report.Column{Name: "Point", Key: true}, rateColumn("decode"), ratioColumn("decode ratio"), rateColumn("prefill"), ratioColumn("prefill ratio"))}
+	m := &marks{}
+	for i := range g.Cells {
+		c := &g.Cells[i]
+		if c.CPUMoELayers == 0 || c.drafts() || c.Concurrency > 1 || c.Status == StatusSkipped {
+			continue
+		}
+		base := g.cell(c.column(), c.Model, c.Scenario, (*Cell).baseline)
+		point := offloadName(c.CPUMoELayers, c.CPUMoEThreads)
+		if c.CPUMoEThreads > 0 && c.Engine == defaultSubject && strings.HasPrefix(strings.ToLower(c.Model), "glm") {
+			point += " " + m.sign(noteThreads)
+		}
+		s.Table.Add(append(g.place(c), report.Text(point), shownDecode(c), quotientCell(figures[0], c, base),
+			shown(c, c.PrefillTPS, fieldPrefill), quotientCell(figures[1], c, base))...)
+	}
+	s.Notes = m.lines()
+	return s, len(s.Table.Rows) > 0
+}
+
+// scalingSection is the same cells with more requests at a time, with all three rates of a wave.
+func (g *Grid) scalingSection() (report.Section, bool) {
+	s := report.Section{ID: "scaling", Title: "Requests in parallel"}
+	s.Table = report.Table{
+		Formula: "per request: mean decode rate of one; aggregate: tokens after the first of each, from the first token of any to the last of any; steady: tokens while all decode; batch: all tokens over the whole wall",
+		Source:  "cells of more than one request at a time, and their baseline", Sample: "requests that succeeded of those sent",
+		Columns: append(placeColumns(), report.Column{Name: "at a time", Number: true, Key: true}, report.Column{Name: "ok", Key: false}, rateColumn("per request"),
+			rateColumn("aggregate"), rateColumn("steady"), rateColumn("batch"))}
+	plots := map[string]*chart.Plot{}
+	var order []string
+	for _, c := range g.waves() {
+		if c.Concurrency <= 1 {
+			c.SteadyTPS, c.Batch = 0, 0
+		}
+		ok := report.Text(fmt.Sprintf("%d/%d", c.RequestsOK, c.Concurrency))
+		if c.RequestsOK < c.Concurrency {
+			ok = ok.Toned(report.Marked)
+		}
+		s.Table.Add(append(g.place(c), report.Count(c.Concurrency), ok, shownDecode(c), shownWave(c, c.AggregateTPS), shownWave(c, c.SteadyTPS), shownWave(c, c.Batch))...)
+		name := c.Model + ", " + c.Scenario
+		if plots[name] == nil {
+			plots[name] = &chart.Plot{Title: "Scaling, " + name, X: chart.Axis{Label: "requests at a time"}, Y: chart.Axis{Label: "aggregate decode", Unit: "tok/s"}}
+			order = append(order, name)
+		}
+		addPoint(plots[name], g.label(c.column(), nil), chart.Point{X: float64(c.Concurrency), Y: c.AggregateTPS}, c.ok() && c.RequestsOK >= c.Concurrency && c.AggregateTPS > 0)
+	}
+	for _, name := range order {
+		s.Charts = append(s.Charts, report.Chart{ID: "chart-scaling-" + slug(name), Title: "Aggregate decode rate against requests at a time, " + name, SVG: chart.Lines(*plots[name])})
+	}
+	return s, len(s.Table.Rows) > 0
+}
+
+func shownWave(c *Cell, v float64) report.Cell {
+	if c.ok() && c.RequestsOK < c.Concurrency {
+		return report.Absent("wave_member_failed")
+	}
+	return shown(c, v, "")
+}
+
+// addPoint adds a point to the named series; one that is not usable is left out.
+func addPoint(p *chart.Plot, series string, at chart.Point, usable bool) {
+	if !usable {
+		return
+	}
+	i := slices.IndexFunc(p.Series, func(s chart.Series) bool { return s.Name == series })
+	if i < 0 {
+		i = len(p.Series)
+		p.Series = append(p.Series, chart.Series{Name: series})
+	}
+	p.Series[i].Points = append(p.Series[i].Points, at)
+}
+
+// waves are the cells of every model, configuration and scenario that ran at more than one concurrency, in that order.
+func (g *Grid) waves() []*Cell {
+	type name struct {
+		col             column
+		model, scenario string
+	}
+	levels := map[name]map[int]bool{}
+	var out []*Cell
+	for i := range g.Cells {
+		c := &g.Cells[i]
+		n := name{c.column(), c.Model, c.Scenario}
+		if c.drafts() || c.CPUMoELayers != 0 || c.Status == StatusSkipped {
+			continue
+		}
+		if levels[n] == nil {
+			levels[n] = map[int]bool{}
+		}
+		levels[n][c.Concurrency] = true
+		copied := *c
+		if copied.Concurrency <= 1 && copied.RequestsOK == 0 && copied.ok() {
+			copied.RequestsOK = 1
+		}
+		out = append(out, &copied)
+	}
+	out = slices.DeleteFunc(out, func(c *Cell) bool { return len(levels[name{c.column(), c.Model, c.Scenario}]) < 2 })
+	models := g.models()
+	slices.SortStableFunc(out, func(a, b *Cell) int {
+		return cmp.Or(slices.Index(models, a.Model)-slices.Index(models, b.Model), cmp.Compare(a.Scenario, b.Scenario),
+			slices.Index(g.columns(a.Model), a.column())-slices.Index(g.columns(b.Model), b.column()), a.Concurrency-b.Concurrency)
+	})
+	return out
+}
+
+// workflowSection is what became of scenarios whose answers are checked: tool calls and conversations.
+func (g *Grid) workflowSection() (report.Section, bool) {
+	s := report.Section{ID: "workflows", Title: "Tool calls and workflows"}
+	s.Table.Source = "every cell whose answers were checked"
+	s.Table.Columns = append(placeColumns(), report.Column{Name: "Point", Key: true}, report.Column{Name: "turns"}, report.Column{Name: "correct"}, report.Column{Name: "why not"})
+	for i := range g.Cells {
+		c := &g.Cells[i]
+		if c.Status != StatusOK || c.ToolCallOK == nil && c.TurnsExpected < 2 {
+			continue
+		}
+		verdict := report.Absent("not_checked")
+		if c.ToolCallOK != nil {
+			verdict = report.Text("no").Toned(report.Bad)
+			if *c.ToolCallOK {
+				verdict = report.Text("yes").Toned(report.Good)
+			}
+		}
+		turns := report.Absent("not_a_conversation")
+		if c.TurnsExpected > 0 {
+			turns = report.Text(fmt.Sprintf("%d/%d", c.Turns, c.TurnsExpected))
+			if c.partial() {
+				turns = turns.Toned(report.Marked)
+			}
+		}
+		s.Table.Add(append(g.place(c), report.Text(c.point()), turns, verdict.Of(c.Exchanges...), report.Text(c.Detail))...)
+	}
+	return s, len(s.Table.Rows) > 0
+}
+
+// clockSection is our rates beside those that the engines state, for cells that have both.
+func (g *Grid) clockSection() (report.Section, bool) {
+	s := report.Section{ID: "engine_clock_cells", Title: "Wire against engine, by cell"}
+	s.Table = clockTable(placeColumns())
+	for i := range g.Cells {
+		c := &g.Cells[i]
+		if !c.ok() || !c.baseline() || c.EngineDecode <= 0 && c.EnginePrefillTPS <= 0 {
+			continue
+		}
+		s.Table.Add(append(g.place(c), clockCells(c.DecodeTPS, c.EngineDecode, c.PrefillTPS, c.EnginePrefillTPS, c.Exchanges)...)...)
+	}
+	return s, len(s.Table.Rows) > 0
+}
+
+// clockTable is the form of a comparison of the two clocks.
+func clockTable(key []report.Column) report.Table {
+	part := report.Column{Name: "difference", Unit: "%", Number: true, Digits: 1}
+	return report.Table{Formula: "difference: ours / engine - 1; above 5 % it is marked", Source: "our clock on the wire, and what the engine says of itself",
+		Columns: append(key, rateColumn("decode, ours"), rateColumn("decode, engine"), part, rateColumn("prefill, ours"), rateColumn("prefill, engine"), part)}
+}
+
+const clocksPart = 5.0 // percent
+
+func clockCells(decode, engineDecode, prefill, enginePrefill float64, ids []exchange.ID) []report.Cell {
+	var out []report.Cell
+	for _, pair := range [][2]float64{{decode, engineDecode}, {prefill, enginePrefill}} {
+		ours, theirs, part := report.Absent(reasonNoValue), report.Absent("not_reported"), report.Absent("not_comparable")
+		if pair[0] > 0 {
+			ours = report.Number(pair[0]).Of(ids...)
+		}
+		if pair[1] > 0 {
+			theirs = report.Number(pair[1]).Based(exchange.BasisReported).Of(ids...)
+		}
+		if pair[0] > 0 && pair[1] > 0 {
+			percent := (pair[0]/pair[1] - 1) * 100
+			if part = report.Number(percent); percent > clocksPart || percent < -clocksPart {
+				part = part.Toned(report.Marked)
+			}
+		}
+		out = append(out, ours, theirs, part)
+	}
+	return out
+}

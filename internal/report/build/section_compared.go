@@ -1,0 +1,252 @@
+package build
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchproxy/benchproxy/internal/compare"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/report"
+)
+
+// ratiosSection is every comparison of runs: candidate / reference with interval, sample and verdict.
+func (e *Evidence) ratiosSection() (report.Section, bool) {
+	s := report.Section{ID: "ratios", Title: "Runs against each other"}
+	for i := range e.Comparisons {
+		s.Parts = append(s.Parts, e.Comparisons[i].part())
+	}
+	return s, len(s.Parts) > 0
+}
+
+func (c *Compared) name() string { return c.Candidate + " / " + c.Reference }
+
+func (c *Compared) part() report.Section {
+	p := report.Section{ID: "ratio-" + slug(c.name()), Title: c.name()}
+	p.Table = report.Table{Formula: "candidate / reference, the median over pairs of requests that belong together", Source: "exchanges of both runs",
+		Sample: "n is the number of pairs", Spread: "95 % interval of the ratio by permutation; P is the chance of such a difference between equal sides",
+		Columns: []report.Column{{Name: "Metric", Key: true}, {Name: "reference", Number: true, Digits: 1}, {Name: "candidate", Number: true, Digits: 1}, {Name: "unit"},
+			{Name: "ratio", Number: true, Digits: 3, Suffix: "×"}, {Name: "95 % interval"}, {Name: "n", Number: true}, {Name: "P", Number: true, Digits: 3}, {Name: "verdict"}, {Name: "why"}}}
+	if c.Report == nil {
+		p.Lead = []string{"There is no ratio: " + c.Failed + "."}
+		p.Table = report.Table{}
+		return p
+	}
+	r := c.Report
+	p.Lead = []string{fmt.Sprintf("%d pairs by %s; %d of the reference and %d of the candidate have no partner; %d and %d failed.", r.Pairing.Pairs, r.Pairing.By,
+		r.Pairing.Unpaired[0], r.Pairing.Unpaired[1], r.Reference.Failed, r.Candidate.Failed)}
+	if len(r.Refused) > 0 {
+		p.Lead = append(p.Lead, "The comparison is refused: "+reasonsText(r.Refused)+".")
+	}
+	for _, m := range r.Metrics {
+		if m.Ratio != nil || m.Name == "ttft_ms" || m.Name == "decode_tps" || m.Name == "prefill_tps" {
+			p.Table.Add(ratioRow(m)...)
+		}
+	}
+	p.Notes = auditNotes(r)
+	p.Parts = append(p.Parts, answersPart(c))
+	return p
+}
+
+func ratioRow(m compare.Metric) []report.Cell {
+	why := reasonsText(m.Reasons)
+	var first exchange.Reason
+	if len(m.Reasons) > 0 {
+		first = m.Reasons[0]
+	}
+	ratio, interval := report.Optional(m.Ratio, first), report.Absent("too_few_takes")
+	if m.Interval != nil {
+		interval = report.Text(fmt.Sprintf("%.3f to %.3f", m.Interval.Lo, m.Interval.Hi))
+		ratio = ratio.Spread(report.Spread{Lo: m.Interval.Lo, Hi: m.Interval.Hi, N: m.N, Kind: report.SpreadInterval})
+	}
+	verdict := report.Text(string(m.Verdict))
+	switch m.Verdict {
+	case compare.Better:
+		verdict, ratio = verdict.Toned(report.Good), ratio.Toned(report.Good)
+	case compare.Worse:
+		verdict, ratio = verdict.Toned(report.Bad), ratio.Toned(report.Bad)
+	}
+	return []report.Cell{report.Text(m.Name), report.Optional(m.Reference, first), report.Optional(m.Candidate, first), report.Text(m.Unit), ratio, interval,
+		report.Count(m.N), report.Optional(m.P, "too_few_takes"), verdict, report.Text(why)}
+}
+
+func reasonsText(rs []exchange.Reason) string {
+	var words []string
+	for _, r := range rs {
+		words = append(words, strings.ReplaceAll(string(r), "_", " "))
+	}
+	return strings.Join(words, ", ")
+}
+
+// auditNotes are what a reader must know before believing the ratios: what differs, and what is not known to be the same.
+func auditNotes(r *compare.Report) (notes []string) {
+	var unknown []string
+	for _, k := range r.Checks {
+		switch k.Answer {
+		case compare.Differs:
+			text := "Differs: " + k.Name
+			if k.Detail != "" {
+				text += ": " + k.Detail
+			}
+			if k.Accepted {
+				text += " (accepted)"
+			}
+			notes = append(notes, text)
+		case compare.Unknown:
+			unknown = append(unknown, k.Name)
+		}
+	}
+	for _, f := range r.Deployments.Differs {
+		notes = append(notes, fmt.Sprintf("Differs: deployment %s: %s against %s", f.Field, f.Reference, f.Candidate))
+	}
+	if unknown = append(unknown, r.Deployments.Unknown...); len(unknown) > 0 {
+		notes = append(notes, "Not known to be the same: "+strings.Join(unknown, ", "))
+	}
+	return notes
+}
+
+// answersPart is how far two runs answered alike, the least agreement first.
+func answersPart(c *Compared) report.Section {
+	a := c.Report.Answers
+	p := report.Section{ID: "answers-" + slug(c.name()), Title: "Output quality: the answers of " + c.name()}
+	p.Table = report.Table{Formula: "prefix: common start / longer answer, in characters; difflib: ratio of the texts with white space joined, candidate first",
+		Source: "pairs that both sides answered in full", Spread: "least and largest of the pairs",
+		Columns: []report.Column{{Name: "Measure", Key: true}, {Name: "n", Number: true}, {Name: "mean", Number: true, Digits: 3, Better: report.Higher}, {Name: "min", Number: true, Digits: 3}, {Name: "max", Number: true, Digits: 3}}}
+	identical := report.Absent("no_pairs")
+	if a.Identical.Share != nil {
+		identical = report.Number(*a.Identical.Share)
+		if iv := a.Identical.Interval; iv != nil {
+			identical = identical.Spread(report.Spread{Lo: iv.Lo, Hi: iv.Hi, N: a.Identical.Whole, Kind: report.SpreadInterval})
+		}
+	}
+	p.Table.Add(report.Text("identical answers"), report.Count(a.Identical.Whole), identical, report.Absent("a_share"), report.Absent("a_share"))
+	for _, m := range []struct {
+		name string
+		m    compare.Measure
+	}{{"prefix agreement", a.Prefix}, {"difflib ratio", a.Difflib}} {
+		p.Table.Add(report.Text(m.name), report.Count(m.m.N), report.Optional(m.m.Mean, "no_pairs"), report.Optional(m.m.Min, "no_pairs"), report.Optional(m.m.Max, "no_pairs"))
+	}
+	var grades []string
+	for _, g := range []string{"high agreement", "moderate", "low", "diverged"} {
+		if n := a.Grades[g]; n > 0 {
+			grades = append(grades, fmt.Sprintf("%s %d", g, n))
+		}
+	}
+	if len(grades) > 0 {
+		p.Notes = append(p.Notes, "Verdicts by difflib ratio: "+strings.Join(grades, ", ")+".")
+	}
+	for i, side := range []string{c.Reference, c.Candidate} {
+		if a.Unstable[i] > 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("%d requests got different answers within %s itself.", a.Unstable[i], side))
+		}
+	}
+	for _, d := range a.Divergences[:min(len(a.Divergences), mostExcerpts)] {
+		ratio := ""
+		if d.Difflib != nil {
+			ratio = fmt.Sprintf(", similarity %.2f", *d.Difflib)
+		}
+		p.Excerpts = append(p.Excerpts, report.Excerpt{
+			Title:  fmt.Sprintf("Numbers %d and %d part in the %s after %d characters%s", d.Seq[0], d.Seq[1], strings.ReplaceAll(d.Channel, "_", " "), d.Offset, ratio),
+			Shared: d.Shared, Sides: []string{c.Reference, c.Candidate}, Texts: d.Texts[:], Refs: []string{string(d.Reference), string(d.Candidate)},
+		})
+	}
+	return p
+}
+
+// standing is one number by which the subject is faster or slower.
+type standing struct {
+	what, where string
+	ratio       float64 // above 1 the subject is better
+	interval    string
+	n           string
+	ref         string // section that has it
+}
+
+// standings are all of them, of comparisons whose verdict is told from noise and of ratios of cells.
+func (e *Evidence) standings() (faster, slower []standing) {
+	add := func(s standing, better bool) {
+		if better {
+			faster = append(faster, s)
+		} else {
+			slower = append(slower, s)
+		}
+	}
+	for i := range e.Comparisons {
+		c := &e.Comparisons[i]
+		if c.Report == nil {
+			continue
+		}
+		for _, m := range c.Report.Metrics {
+			if m.Verdict != compare.Better && m.Verdict != compare.Worse {
+				continue
+			}
+			s := standing{what: m.Name, where: c.name(), ratio: *m.Ratio, n: fmt.Sprint(m.N), interval: fmt.Sprintf("%.3f to %.3f", m.Interval.Lo, m.Interval.Hi), ref: "ratio-" + slug(c.name())}
+			if m.Better == "lower" {
+				s.ratio, s.interval = 1/s.ratio, fmt.Sprintf("%.3f to %.3f", 1/m.Interval.Hi, 1/m.Interval.Lo)
+			}
+			add(s, m.Verdict == compare.Better)
+		}
+	}
+	if g := e.Grid; g != nil {
+		g.standings(add)
+	}
+	order := func(a, b standing) int {
+		if a.ratio > b.ratio {
+			return -1
+		}
+		if a.ratio < b.ratio {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(faster, order)
+	slices.SortStableFunc(slower, func(a, b standing) int { return order(b, a) })
+	return faster, slower
+}
+
+func (g *Grid) standings(add func(standing, bool)) {
+	for _, model := range g.models() {
+		for _, a := range g.comparisons(model) {
+			for _, scenario := range g.scenarios(model) {
+				for _, f := range figures {
+					q := g.quotient(a, f, model, scenario)
+					if tone := toneOf(q.value); q.why == "" && tone != "" {
+						add(standing{what: f.name, where: strings.Join([]string{g.pairLabel(a), model, scenario}, ", "), ratio: q.value, interval: "—",
+							n: fmt.Sprintf("%d against %d", q.sides[0].samples(), q.sides[1].samples()), ref: ratioSection(model)}, tone == report.Good)
+					}
+				}
+			}
+		}
+	}
+}
+
+// standingsSection lists where the subject is faster and where it is slower, in one form and at one place.
+func (e *Evidence) standingsSection() (report.Section, bool) {
+	faster, slower := e.standings()
+	s := report.Section{ID: "standings", Title: "Where it is faster and where it is slower"}
+	for _, side := range []struct {
+		id, title string
+		list      []standing
+	}{{"slower", "Slower", slower}, {"faster", "Faster", faster}} {
+		p := report.Section{ID: side.id, Title: fmt.Sprintf("%s: %d", side.title, len(side.list))}
+		if len(side.list) > 0 {
+			p.Table = standingsTable(side.list)
+		} else {
+			p.Lead = []string{"None of the compared numbers."}
+		}
+		s.Parts = append(s.Parts, p)
+	}
+	return s, len(e.Comparisons) > 0 || e.Grid != nil && len(faster)+len(slower) > 0
+}
+
+func standingsTable(list []standing) report.Table {
+	t := report.Table{Formula: "above 1.00× the candidate or subject is better, also in a time", Source: "verdicts of comparisons that are told from noise; ratios of cells that show another number than 1.00×",
+		Columns: []report.Column{{Name: "Metric", Key: true}, {Name: "Where", Key: true}, ratioColumn("better by"), {Name: "95 % interval"}, {Name: "n"}}}
+	for _, s := range list[:min(len(list), mostStandings)] {
+		t.Add(report.Text(s.what), report.Text(s.where), report.Number(s.ratio).Toned(toneOf(s.ratio)).In(s.ref), report.Text(s.interval), report.Text(s.n))
+	}
+	t.Omitted = max(0, len(list)-mostStandings)
+	return t
+}
+
+const mostStandings = 60

@@ -1,0 +1,170 @@
+package build
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/report"
+)
+
+// ParseTarget reads METRIC>=NUMBER or METRIC<=NUMBER, such as decode_tps>=100. The error wraps exchange.ErrUsage.
+func ParseTarget(text string) (Target, error) {
+	t := Target{Text: strings.TrimSpace(text)}
+	name, value, ok := strings.Cut(t.Text, ">=")
+	if !ok {
+		name, value, ok = strings.Cut(t.Text, "<=")
+		t.AtMost = true
+	}
+	t.Metric = strings.TrimSpace(name)
+	v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	t.Value = v
+	if !ok || err != nil || definitionOf(t.Metric) == "" {
+		return Target{}, fmt.Errorf("%w: target %q is not METRIC>=NUMBER or METRIC<=NUMBER, such as decode_tps>=100", exchange.ErrUsage, text)
+	}
+	return t, nil
+}
+
+// missed reports whether a run missed the target; known is false when the run has no such number.
+func (t *Target) missed(r *Run) (median float64, missed, known bool) {
+	m := r.all.totals.Run().Metric(t.Metric).Summary.Median
+	if m == nil {
+		return 0, false, false
+	}
+	return *m, t.AtMost && *m > t.Value || !t.AtMost && *m < t.Value, true
+}
+
+// targetsSection is what was to be reached, with what was missed first.
+func (e *Evidence) targetsSection() (report.Section, bool) {
+	s := report.Section{ID: "targets", Title: "Stated targets"}
+	s.Table = report.Table{Formula: "median of the run against the stated number", Source: "targets as they were given to this report; exchanges of each run",
+		Columns: []report.Column{{Name: "Run", Key: true}, {Name: "Target", Key: true}, {Name: "median", Number: true, Digits: 1}, {Name: "reached"}}}
+	var reached [][]report.Cell
+	for _, r := range e.Runs {
+		for i := range e.Targets {
+			t := &e.Targets[i]
+			row := []report.Cell{report.Text(r.Label), report.Text(t.Text)}
+			switch median, missed, known := t.missed(r); {
+			case !known:
+				s.Table.Add(append(row, report.Absent("no_samples"), report.Text("no number").Toned(report.Marked))...)
+			case missed:
+				s.Table.Add(append(row, report.Number(median).In(evidenceID(r)), report.Text("missed").Toned(report.Bad))...)
+			default:
+				reached = append(reached, append(row, report.Number(median).In(evidenceID(r)), report.Text("reached").Toned(report.Good)))
+			}
+		}
+	}
+	s.Table.Rows = append(s.Table.Rows, reached...)
+	return s, len(s.Table.Rows) > 0
+}
+
+// limitsSection is what this report cannot say.
+func (e *Evidence) limitsSection() report.Section {
+	s := report.Section{ID: "limits", Title: "Limits"}
+	say := func(format string, args ...any) { s.Lead = append(s.Lead, fmt.Sprintf(format, args...)) }
+	for _, r := range e.Runs {
+		if r.Run.State != exchange.RunComplete {
+			say("Run %s is %s: it is not the whole of what was planned.", r.Label, r.Run.State)
+		}
+		if r.Run.Instrument == nil {
+			say("No selftest of the machine that recorded %s is on record: how small a difference it can tell is unknown.", r.Label)
+		}
+		if n := r.Run.Counts.Dropped; n > 0 {
+			say("%d exchanges of %s were seen and not stored.", n, r.Label)
+		}
+		if n := r.all.totals.Run().Truncated; n > 0 {
+			say("%d records of %s were cut at a memory bound.", n, r.Label)
+		}
+		if n := r.all.flags["tokens_estimated"]; n > 0 {
+			say("%d answers of %s carry no token count: events are counted in its place, and such numbers have a tilde.", n, r.Label)
+		}
+		if n := r.all.flags["buffered"]; n > 0 {
+			say("%d answers of %s were held back on the way and came in bursts: they have no TTFT and no decode rate.", n, r.Label)
+		}
+		if n := r.all.flags["short_answer"]; n > 0 {
+			say("%d answers of %s are shorter than half of their limit and no sample of a decode rate.", n, r.Label)
+		}
+	}
+	for _, c := range e.Comparisons {
+		if c.Report != nil && len(c.Report.Accepted) > 0 {
+			say("%s was compared across differences that were accepted by name: %s.", c.name(), reasonsText(c.Report.Accepted))
+		}
+	}
+	if e.Grid != nil {
+		say("Cells of result files rest on one measurement each unless the file says otherwise: their ratios have no interval.")
+	}
+	if n := len(e.CellsLeft); n > 0 {
+		say("%d JSON files of the result directories are no cells and were left out: %s.", n, firstRunes(strings.Join(e.CellsLeft, ", "), excerptRunes))
+	}
+	if len(s.Lead) == 0 {
+		s.Lead = []string{"None that the evidence tells of."}
+	}
+	return s
+}
+
+// timelineSection is when each thing was made, in order.
+func (e *Evidence) timelineSection() (report.Section, bool) {
+	s := report.Section{ID: "when", Title: "When each run was made"}
+	s.Table.Source = "wall clock of the measuring machine, UTC"
+	s.Table.Columns = []report.Column{{Name: "Run", Key: true}, {Name: "id"}, {Name: "made by"}, {Name: "started"}, {Name: "ended"}, {Name: "state"}, {Name: "benchproxy"}}
+	const form = "2006-01-02 15:04:05"
+	for _, r := range e.Runs {
+		ended := report.Absent("not_ended")
+		if r.Run.Ended != nil {
+			ended = report.Text(r.Run.Ended.UTC().Format(form))
+		}
+		s.Table.Add(report.Text(r.Label), report.Text(string(r.Run.ID)), report.Text(r.Run.Mode), report.Text(r.Run.Started.UTC().Format(form)), ended, report.Text(string(r.Run.State)), report.Text(r.Run.Harness))
+	}
+	return s, len(s.Table.Rows) > 0
+}
+
+// reproduceSection is how to make the evidence and this report again, and the digests by which it can be told to be the same.
+func (e *Evidence) reproduceSection() report.Section {
+	s := report.Section{ID: "reproduce", Title: "How to reproduce"}
+	s.Table.Columns = []report.Column{{Name: "What", Key: true}, {Name: "Command or digest"}}
+	for _, c := range e.Commands {
+		s.Table.Add(report.Text("command"), report.Text(c))
+	}
+	for _, r := range e.Runs {
+		if len(r.Run.Command) > 0 {
+			s.Table.Add(report.Text(r.Label+", client"), report.Text(strings.Join(r.Run.Command, " ")))
+		}
+		if p := r.Run.Replay; p != nil {
+			s.Table.Add(report.Text(r.Label+", workload"), report.Text(p.Workload))
+			s.Table.Add(report.Text(r.Label+", plan"), report.Text(p.Plan))
+			s.Table.Add(report.Text(r.Label+", driver"), report.Text(driverText(p)))
+		}
+		for _, d := range r.deployments() {
+			if d.Fingerprint != nil {
+				s.Table.Add(report.Text(r.Label+", deployment"), report.Text(d.Fingerprint.Digest))
+			}
+		}
+	}
+	for _, f := range e.Files {
+		s.Table.Add(report.Text(f.Name), report.Text(f.Value))
+	}
+	return s
+}
+
+func driverText(p *exchange.Replay) string {
+	words := []string{p.Driver, fmt.Sprintf("concurrency %d", p.Settings.Concurrency), fmt.Sprintf("repeats %d", p.Settings.Repeats), fmt.Sprintf("seed %d", p.Seed)}
+	if p.Settings.Rate > 0 {
+		words = append(words, fmt.Sprintf("%g req/s %s", p.Settings.Rate, p.Settings.Arrivals))
+	}
+	if p.Settings.Nonce {
+		words = append(words, "nonce in every prompt")
+	}
+	return strings.Join(words, ", ")
+}
+
+// notesSection is the only part that people write.
+func (e *Evidence) notesSection() (report.Section, bool) {
+	s := report.Section{ID: "notes", Title: "Notes (written by hand)"}
+	for p := range strings.SplitSeq(strings.ReplaceAll(e.Notes, "\r\n", "\n"), "\n\n") {
+		if p = strings.TrimSpace(p); p != "" {
+			s.Lead = append(s.Lead, p)
+		}
+	}
+	return s, len(s.Lead) > 0
+}
