@@ -52,6 +52,16 @@ func (s *Store) Stats() (Stats, error) {
 	return st, nil
 }
 
+// Space is what the store takes on its disk and what is free there, in bytes; free is 0 when the system cannot tell. It
+// reads no record.
+func (s *Store) Space() (size, free int64, err error) {
+	if size, err = treeBytes(s.dir); err != nil {
+		return 0, 0, &exchange.Error{Op: "measure store", Object: s.dir, Side: exchange.SideStore, Cause: err}
+	}
+	free, _ = s.enoughSpace()
+	return size, free, nil
+}
+
 // GoldensDir is the Badger directory of the goldens, which no run's retention touches. It need not exist.
 func (s *Store) GoldensDir() string { return filepath.Join(s.dir, goldensDir) }
 

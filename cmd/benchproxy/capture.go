@@ -67,7 +67,8 @@ type capture struct {
 	counting  *counting   // nil: as ident
 	keeper    *keeper     // nil: nothing is kept
 	weigher   *weigher    // nil: no model file was named
-	failed    chan error  // a listener that stopped by itself
+	telling   telling
+	failed    chan error // a listener that stopped by itself
 	stopBoard context.CancelFunc
 	boardEnd  sync.WaitGroup
 	wg        sync.WaitGroup
@@ -153,9 +154,15 @@ func (c *capture) openIdentifier() (err error) {
 // openStore opens the store and the run; without a store a meter derives the same rows and keeps nothing.
 func (c *capture) openStore() error {
 	c.board = newBoard(c.env, c.s.form, func() []string { return runningLines(c.live) })
+	if err := c.openTelling(); err != nil {
+		return err
+	}
 	if c.s.store == "" {
-		c.meter = newMeter(c.derive, c.board.Row)
-		c.s.session.Sink = c.watched(c.meter)
+		c.meter = newMeter(c.derive, func(row exchange.Summary) {
+			c.telling.tracing.Unrecorded(row.ID)
+			c.board.Row(row)
+		})
+		c.s.session.Sink = c.watched(c.telling.sink(c.meter))
 		return nil
 	}
 	admin := ""
@@ -170,11 +177,17 @@ func (c *capture) openStore() error {
 	if err != nil {
 		return err
 	}
-	c.writer, err = c.store.NewWriter(c.s.run, recorder.WriterOptions{QueueBytes: c.s.queue, Derive: c.derive, OnStored: c.stored})
+	c.writer, err = c.store.NewWriter(c.s.run, recorder.WriterOptions{QueueBytes: c.s.queue, Derive: c.derive,
+		OnStored: func(row exchange.Summary) {
+			c.telling.tracing.Stored(&row)
+			c.stored(row)
+		},
+		OnDropped: func(id exchange.ID, _ recorder.DropReason) { c.telling.tracing.Dropped(id) },
+	})
 	if err != nil {
 		return err
 	}
-	c.s.session.Sink = c.watched(c.writer)
+	c.s.session.Sink = c.watched(c.telling.sink(c.writer))
 	if len(c.s.weights) > 0 {
 		c.weigher = newWeigher(c.s.weights, c.s.session.Identity)
 		c.weigher.known, c.weigher.told, c.weigher.warn = c.store, c.keep, c.board.Note
@@ -194,6 +207,7 @@ func (c *capture) watched(s proxy.Sink) proxy.Sink {
 // derive makes the row of an exchange.
 func (c *capture) derive(x *exchange.Exchange) exchange.Summary {
 	a := measure.Analyze(x)
+	c.telling.measured(x, a)
 	row := measure.Summarize(x, a)
 	if c.ident != nil {
 		word := c.ident.answered(x, a.Request.Model, a.Transcript.Model)
@@ -237,7 +251,7 @@ func (c *capture) keep(d exchange.Deployment) {
 
 func (c *capture) openServers() error {
 	o := c.s.session
-	o.Run, o.Mode, o.Harness = c.s.run.ID, c.s.run.Mode, version()
+	o.Run, o.Mode, o.Harness, o.Tracer = c.s.run.ID, c.s.run.Mode, version(), c.telling.tracer()
 	c.session = proxy.NewSession(o)
 	c.live = web.NewLive(c.session.Live)
 	for _, u := range c.s.upstreams {
@@ -291,6 +305,7 @@ func (c *capture) serve() {
 
 func (c *capture) adminOptions() web.Options {
 	o := web.Options{Health: c.health, Key: c.s.adminKey, Live: c.live}
+	o.Metrics = c.metricsHandler()
 	if c.store != nil {
 		o.Store = c.store
 		o.Stats = func() (any, error) { return c.store.Stats() }
@@ -362,6 +377,7 @@ func (c *capture) Close(signals <-chan os.Signal) (*exchange.Run, error) {
 	if c.store != nil {
 		errs = append(errs, c.store.Close())
 	}
+	c.telling.Close()
 	c.stopBoard() // last: the output may hold it up, and nothing else
 	c.boardEnd.Wait()
 	return run, errors.Join(errs...)
@@ -411,6 +427,7 @@ func (c *capture) abandon() {
 	if c.store != nil {
 		_ = c.store.Close() // as above
 	}
+	c.telling.Close()
 }
 
 // announce tells where to point a client.

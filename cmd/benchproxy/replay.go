@@ -17,6 +17,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/internal/telemetry"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/recorder"
 	"github.com/benchproxy/benchproxy/replay"
@@ -70,6 +71,9 @@ type replaying struct {
 	plan    *replay.Plan
 	driver  *replay.Driver
 	targets []*replayTarget
+	telling telling
+
+	recorded map[exchange.ID]exchange.SpanContext // spans of the recorded exchanges that are sent again
 }
 
 // replayTarget is one target with its run.
@@ -81,6 +85,7 @@ type replayTarget struct {
 	counters *soloCounters // nil where requests overlap
 	failures *failureNotes
 	models   engines.ModelWatch
+	trace    *telemetry.Run
 
 	load *compare.LoadMeter
 
@@ -90,7 +95,10 @@ type replayTarget struct {
 
 // open reads the workload, plans, and prepares the targets and their runs. Nothing is sent.
 func (r *replaying) open(ctx context.Context, name string) error {
-	var err error
+	err := r.openTelling()
+	if err != nil {
+		return err
+	}
 	r.store, err = recorder.Open(r.s.store, recorder.Options{Sync: r.s.sync, Harness: version(), Host: thisHost().Fingerprint(),
 		Log: slog.New(slog.NewTextHandler(r.env.Stderr, nil))})
 	if errors.Is(err, exchange.ErrLocked) {
@@ -145,12 +153,12 @@ func (r *replaying) workload(ctx context.Context, name string) (*replay.Workload
 		if err != nil {
 			return nil, err
 		}
-		return replay.FromRun(ctx, r.from, &run, r.s.filter)
+		return replay.FromRun(ctx, r.linked(r.from), &run, r.s.filter)
 	}
 	run, err := r.store.Run(name)
 	if err == nil {
 		r.origin = name
-		return replay.FromRun(ctx, r.store, &run, r.s.filter)
+		return replay.FromRun(ctx, r.linked(r.store), &run, r.s.filter)
 	}
 	if info, statErr := os.Stat(name); statErr != nil || !errors.Is(err, exchange.ErrMiss) {
 		return nil, err
@@ -172,6 +180,7 @@ func (r *replaying) openTarget(i int, u upstream, group exchange.ID) (*replayTar
 		return nil, fmt.Errorf("--target: %w", err)
 	}
 	t := &replayTarget{up: u, upstream: up, failures: &failureNotes{out: r.env.Stderr}, load: compare.NewLoadMeter(r.s.objectives), total: measure.Totals{Limit: sampleLimit}}
+	t.trace = r.telling.tracing.NewRun()
 	r.targets = append(r.targets, t)
 	run := newRun("replay", r.s.name, []upstream{u})
 	if run.Name != "" && len(r.s.targets) > 1 {
@@ -185,17 +194,19 @@ func (r *replaying) openTarget(i int, u upstream, group exchange.ID) (*replayTar
 	}
 	run.Replay = &planned
 	t.writer, err = r.store.NewWriter(run, recorder.WriterOptions{
-		Derive:   func(x *exchange.Exchange) exchange.Summary { return r.derive(i, x) },
-		OnStored: t.stored,
+		Derive:    func(x *exchange.Exchange) exchange.Summary { return r.derive(i, x) },
+		OnStored:  func(row exchange.Summary) { r.stored(t, row) },
+		OnDropped: func(id exchange.ID, _ recorder.DropReason) { r.telling.tracing.Dropped(id) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	so := r.s.session
 	so.Dialect = r.answersOf(i)
-	so.Run, so.Mode, so.Harness, so.Sink, so.Identity = run.ID, run.Mode, version(), t.writer, run.Identity
+	so.Run, so.Mode, so.Harness, so.Sink, so.Identity = run.ID, run.Mode, version(), r.telling.sink(t.writer), run.Identity
+	so.Tracer = tracerOf(t.trace)
 	if r.plan.Solo() {
-		t.counters = &soloCounters{next: t.writer}
+		t.counters = &soloCounters{next: so.Sink}
 		so.Sink = t.counters
 	}
 	t.session = proxy.NewSession(so)
@@ -205,6 +216,7 @@ func (r *replaying) openTarget(i int, u upstream, group exchange.ID) (*replayTar
 // derive makes the row of an exchange and tells the driver what it came to.
 func (r *replaying) derive(target int, x *exchange.Exchange) exchange.Summary {
 	a := measure.Analyze(x)
+	r.telling.measured(x, a)
 	r.driver.Tally(target).Add(x, a)
 	t := r.targets[target]
 	word := t.models.Observe(engines.AnsweredBy(x, a.Request.Model, a.Transcript.Model))
@@ -214,6 +226,12 @@ func (r *replaying) derive(target int, x *exchange.Exchange) exchange.Summary {
 	row := measure.Summarize(x, a).WithFlags(word.Flags)
 	t.load.Add(x, &row)
 	return row
+}
+
+// stored takes an exchange whose record is kept.
+func (r *replaying) stored(t *replayTarget, s exchange.Summary) {
+	r.telling.tracing.Stored(&s)
+	t.stored(s)
 }
 
 func (t *replayTarget) stored(s exchange.Summary) {
@@ -291,6 +309,7 @@ func (r *replaying) finish() (out []replayResult, err error) {
 		t.writer.Replay(report)
 		run, closeErr := t.writer.Close(context.Background())
 		err = errors.Join(err, closeErr)
+		r.endTrace(t, &run)
 		t.failures.more()
 		out = append(out, replayResult{Run: run, Summary: t.sum(), Load: t.load.Load()})
 	}
@@ -347,6 +366,7 @@ func (r *replaying) Close() {
 	if r.store != nil {
 		_ = r.store.Close() // as above
 	}
+	r.telling.Close()
 }
 
 // failureNotes tells the first failed requests of a run as they come.

@@ -73,7 +73,10 @@ type suiteSitting struct {
 
 // open finds out what is asked and how. model is "" for the one that is served.
 func (s *suiteSitting) open(ctx context.Context, model string) error {
-	var err error
+	err := s.openTelling()
+	if err != nil {
+		return err
+	}
 	s.store, err = recorder.Open(s.s.store, recorder.Options{Sync: s.s.sync, Harness: version(), Host: thisHost().Fingerprint(),
 		Log: slog.New(slog.NewTextHandler(s.env.Stderr, nil))})
 	if err != nil {
@@ -145,18 +148,23 @@ func (s *suiteSitting) begin(o replay.SuiteOptions) (err error) {
 		return fmt.Errorf("--target: %w", err)
 	}
 	t := &replayTarget{up: u, upstream: engine, failures: &failureNotes{out: s.env.Stderr}, total: measure.Totals{Limit: sampleLimit}}
+	t.trace = s.telling.tracing.NewRun()
 	s.target, s.targets = t, []*replayTarget{t}
 	run := newRun("gate", s.s.name, []upstream{u})
 	run.Labels, run.Identity = s.s.labels, identity(u.label)
 	planned := s.suite.Planned()
 	run.Replay = &planned
-	t.writer, err = s.store.NewWriter(run, recorder.WriterOptions{Derive: s.derive, OnStored: t.stored})
+	t.writer, err = s.store.NewWriter(run, recorder.WriterOptions{Derive: s.derive,
+		OnStored:  func(row exchange.Summary) { s.stored(t, row) },
+		OnDropped: func(id exchange.ID, _ recorder.DropReason) { s.telling.tracing.Dropped(id) },
+	})
 	if err != nil {
 		return err
 	}
 	so := s.s.session
 	so.Dialect = s.answersOf(0)
-	so.Run, so.Mode, so.Harness, so.Sink, so.Identity = run.ID, run.Mode, version(), t.writer, run.Identity
+	so.Run, so.Mode, so.Harness, so.Sink, so.Identity = run.ID, run.Mode, version(), s.telling.sink(t.writer), run.Identity
+	so.Tracer = tracerOf(t.trace)
 	t.session = proxy.NewSession(so)
 	return s.identify(context.Background())
 }
@@ -164,6 +172,7 @@ func (s *suiteSitting) begin(o replay.SuiteOptions) (err error) {
 // derive makes the row of an exchange and counts it.
 func (s *suiteSitting) derive(x *exchange.Exchange) exchange.Summary {
 	a := measure.Analyze(x)
+	s.telling.measured(x, a)
 	s.suite.Tally().Add(x, a)
 	word := s.target.models.Observe(engines.AnsweredBy(x, a.Request.Model, a.Transcript.Model))
 	if word.First {
@@ -178,7 +187,8 @@ func (s *suiteSitting) run(ctx context.Context) (sent, stored error) {
 	sent = s.suite.Run(ctx, replay.Target{Session: s.target.session, Upstream: s.target.upstream})
 	s.target.writer.Drain(context.Background())
 	s.target.writer.Replay(s.suite.Report(sent))
-	_, stored = s.target.writer.Close(context.Background())
+	run, stored := s.target.writer.Close(context.Background())
+	s.endTrace(s.target, &run)
 	return sent, stored
 }
 
