@@ -41,8 +41,11 @@ func (c *caller) Engine() engines.Profile { return c.engine }
 func (c *caller) Load(ctx context.Context, model string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.loaded == model || c.engine.Load == nil {
+	switch {
+	case c.engine.Load == nil:
 		return c.listed(ctx, model)
+	case c.loaded == model:
+		return nil
 	}
 	if c.loaded != "" {
 		if err := c.unload(ctx, c.loaded); err != nil {

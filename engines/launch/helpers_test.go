@@ -191,4 +191,3 @@ func (b *lineBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.text.String()
 }
-func ownerMain() {}

@@ -38,7 +38,7 @@ type Spec struct {
 
 	Headers []exchange.Header // of ready checks and of load and unload calls
 	Times   Times             // zero fields are the defaults
-	Warn    func(text string) // told of leftovers and the like; nil: nobody is
+	Warn    func(text string) `json:"-"` // told of leftovers and the like; nil: nobody is
 }
 
 // AnyPort as a port takes a free one.

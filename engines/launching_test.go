@@ -1,0 +1,44 @@
+package engines
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+func TestLaunchRefuses(t *testing.T) {
+	for want, launch := range map[string]string{
+		"there is no axis":              `"args":[{"axis":"speed","args":["x"]}]`,
+		"needs an axis":                 `"args":[{"is":"all","args":["x"]}]`,
+		"are none":                      `"args":[{"axis":"slots"}]`,
+		"needs an id, and the kind":     `"args":[],"backends":[{"id":"x","kind":"tpu"}]`,
+		"are both called":               `"args":[],"backends":[{"id":"x","kind":"gpu"},{"id":"y","kind":"cpu","aliases":["X"]}]`,
+		"no usable expression":          `"args":[],"devices":{"seen":[{"match":"(","device":"x"}]}`,
+		"a hint needs a time":           `"args":[],"hints":[{"when":"later","say":"x"}]`,
+		`there is no "all" to serve`:    `"args":[],"serves":"all"`,
+		`no way to stop called "bang"`:  `"args":[],"stop":"bang"`,
+		`there is no key "argh"`:        `"args":[],"argh":1`,
+		"load and unload need a method": `"args":[]},"load":{"path":"x"`,
+	} {
+		c := builtin(t)
+		raw := `{"schema":1,"id":"ours","name":"Ours","kind":"server","recognize":{},"requests":{},"launch":{"program":"x","port":1,"busy":"next",` + launch + `}}`
+		err := c.Add([]byte(raw))
+		if !errors.Is(err, exchange.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestLaunchBackend(t *testing.T) {
+	p, _ := builtin(t).Lookup("tensorsharp")
+	for name, want := range map[string]string{"ggml_cuda": "ggml_cuda", "gpu": "ggml_cuda", "GPU": "ggml_cuda", "cuda": "cuda", "Cpu": "cpu", "none": ""} {
+		if b, ok := p.Launch.Backend(name); b.ID != want || ok != (want != "") {
+			t.Errorf("%s is %q, %v", name, b.ID, ok)
+		}
+	}
+	if !p.Launch.Does(AxisDraft) || p.Launch.Does(AxisSlots) || len(LaunchAxes()) == 0 {
+		t.Error("its axes are wrong")
+	}
+}
