@@ -36,6 +36,9 @@ type SuiteOptions struct {
 	Session  string  // header that carries one value a conversation; "" = none
 	Salt     string  // of these values, another one for each run
 	Warmup   int     // requests before the first wave; they are in no case
+	WarmLike bool    // they are the first request of the first case, under a nonce of their own, instead of one word
+	Cell     string  // benchmark cell that the exchanges name; "" = none
+	Prefix   string  // with which the ids of cases, items and waves begin, where a run holds several suites
 	Untagged bool    // prompts do not begin with the tag of their case: they are held against those of another engine
 	Unjudged bool    // cases are not judged when their wave has ended: more than its answers is needed for it
 	// Wave gets the cases of each wave when all have ended and are judged. Its error ends the suite.
@@ -55,6 +58,7 @@ type Suite struct {
 	mu           sync.Mutex
 	found, lost  int // exchanges that reached the engine, and those that found none
 	sent, judged int // exchanges sent and cases judged
+	warmed       []exchange.ID
 	kept         []exchange.PlannedCase
 }
 
@@ -95,7 +99,7 @@ func NewSuite(o SuiteOptions) (*Suite, error) {
 		last := len(s.waves) - 1
 		s.waves[last] = append(s.waves[last], c)
 		for turn := range m.Turns {
-			s.tally.sizes[waveOf(m, turn)]++
+			s.tally.sizes[s.waveOf(m, turn)]++
 		}
 		fmt.Fprintf(plan, "%s %s %s\n", m.Tag(), m.Wave(), item.Key)
 		c.Asked, c.at = nil, len(s.kept)
@@ -120,7 +124,7 @@ func (s *Suite) plan(m scenario.Member) (*SuiteCase, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &SuiteCase{Member: m, Case: m.Case(m.Tag(), o), Digest: digest}
+	c := &SuiteCase{Member: m, Case: m.Case(s.inRun(m.Tag()), o), Digest: digest}
 	c.Case.Concurrency, c.Case.Repeat = m.Concurrency, m.Repeat
 	first, err := m.Request(o, nil)
 	if err != nil {
@@ -139,11 +143,19 @@ func (s *Suite) options(m scenario.Member) scenario.Options {
 }
 
 // waveOf names the requests that are sent together.
-func waveOf(m scenario.Member, turn int) string {
+func (s *Suite) waveOf(m scenario.Member, turn int) string {
 	if m.Turns > 1 && !m.Together {
-		return m.Wave() + "/" + strconv.Itoa(turn+1)
+		return s.inRun(m.Wave() + "/" + strconv.Itoa(turn+1))
 	}
-	return m.Wave()
+	return s.inRun(m.Wave())
+}
+
+// inRun is a name within the run, which may hold several suites.
+func (s *Suite) inRun(name string) string {
+	if s.o.Prefix == "" {
+		return name
+	}
+	return s.o.Prefix + "/" + name
 }
 
 // Planned is what a run says of the suite before anything is sent.
@@ -168,7 +180,7 @@ func (s *Suite) Report(ran error) exchange.Replay {
 	order := map[string]int{}
 	for i, w := range s.waves {
 		for turn := range w[0].Member.Turns {
-			order[waveOf(w[0].Member, turn)] = i<<16 + turn
+			order[s.waveOf(w[0].Member, turn)] = i<<16 + turn
 		}
 	}
 	slices.SortFunc(r.Waves, func(a, b exchange.WaveRate) int { return order[a.Wave] - order[b.Wave] })
@@ -179,6 +191,13 @@ func (s *Suite) Report(ran error) exchange.Replay {
 		}
 	}
 	return r
+}
+
+// Warmups are the requests that were sent before the first wave.
+func (s *Suite) Warmups() []exchange.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.warmed)
 }
 
 // Sent is how many exchanges have ended and how many cases are judged, of how many.
@@ -250,7 +269,7 @@ func (r *suiteRun) wave(cases []*SuiteCase) error {
 	if r.nobodyThere() {
 		return errNobodyThere
 	}
-	w := &SuiteWave{Name: cases[0].Wave(), Cases: cases}
+	w := &SuiteWave{Name: r.inRun(cases[0].Wave()), Cases: cases}
 	w.Wall, _ = wallOf(cases...)
 	for _, c := range cases {
 		if r.o.Unjudged {
@@ -362,15 +381,15 @@ func (r *suiteRun) draft(c *SuiteCase, turn int, answers []scenario.Answer) (*dr
 
 // item is a request as an item of a workload.
 func (c *SuiteCase) item(req scenario.Request) *Item {
-	return &Item{ID: c.turnID(req.Turn), Conversation: c.Tag(), Turn: req.Turn, At: AtUnknown, Method: req.Method, Target: req.Path, Body: req.Body,
+	return &Item{ID: c.turnID(req.Turn), Conversation: c.Case.ID, Turn: req.Turn, At: AtUnknown, Method: req.Method, Target: req.Path, Body: req.Body,
 		Headers: []exchange.Header{{Name: "Content-Type", Value: "application/json"}, {Name: "Accept-Encoding", Value: "identity"}}}
 }
 
 func (c *SuiteCase) turnID(turn int) string {
 	if c.Member.Turns == 1 {
-		return c.Tag()
+		return c.Case.ID
 	}
-	return c.Tag() + "/" + strconv.Itoa(turn+1)
+	return c.Case.ID + "/" + strconv.Itoa(turn+1)
 }
 
 // spell merges what the engine wants into a body.
@@ -410,10 +429,10 @@ func (r *suiteRun) ask(c *SuiteCase, turn int, d *draft) *exchange.Exchange {
 	for attempt := 0; ; attempt++ {
 		_ = r.lessons.apply(0, d) // a body of ours can be changed
 		call := d.call()
-		call.Wave = waveOf(c.Member, turn)
+		call.Cell, call.Wave = r.o.Cell, r.waveOf(c.Member, turn)
 		call.Item = &exchange.PlanItem{Item: c.turnID(turn), Turn: turn, Turns: c.Member.Turns, Repeat: c.Member.Repeat, Attempt: attempt}
 		if c.Member.Turns > 1 {
-			call.Item.Conversation = c.Tag()
+			call.Item.Conversation = c.Case.ID
 		}
 		x := r.do(call)
 		if !r.lessons.learn(0, d, x) || r.ctx.Err() != nil {
@@ -433,47 +452,4 @@ func (r *suiteRun) do(call proxy.Call) *exchange.Exchange {
 		r.found++
 	}
 	return x
-}
-
-// warmUp asks for one word, so that what an engine does at its first request is in no case. What comes of it does not
-// matter.
-func (r *suiteRun) warmUp() error {
-	for n := range r.o.Warmup {
-		if r.ctx.Err() != nil {
-			return context.Cause(r.ctx)
-		}
-		req := scenario.Warmup(r.o.Options)
-		it := &Item{ID: "warmup", Method: req.Method, Target: req.Path, Body: req.Body, Headers: []exchange.Header{{Name: "Content-Type", Value: "application/json"}}}
-		d, err := r.o.Changes.draftOf(it, 0, "", exchange.Header{})
-		if err != nil {
-			return fmt.Errorf("warm up: %w", err)
-		}
-		call := d.call()
-		call.Item = &exchange.PlanItem{Item: it.ID, Turns: 1, Repeat: n, Warmup: true}
-		_ = r.lessons.learn(0, d, r.do(call)) // what it teaches here costs no case a request
-	}
-	return nil
-}
-
-// wallOf is the time from the first byte of the first request to the end of the last answer; false when there was none.
-func wallOf(cases ...*SuiteCase) (time.Duration, bool) {
-	var from, to time.Time
-	for _, c := range cases {
-		for _, x := range c.Exchanges {
-			if ns, sent := x.Timeline.SendStart.NS(); sent {
-				if at := x.Timeline.Wall.Add(time.Duration(ns)); from.IsZero() || at.Before(from) {
-					from = at
-				}
-			}
-			if ns, ended := x.Timeline.BodyEnd.NS(); ended {
-				if at := x.Timeline.Wall.Add(time.Duration(ns)); at.After(to) {
-					to = at
-				}
-			}
-		}
-	}
-	if from.IsZero() || to.Before(from) {
-		return 0, false
-	}
-	return to.Sub(from), true
 }

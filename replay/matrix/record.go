@@ -88,6 +88,7 @@ type Record struct {
 	Absent           map[string]exchange.Reason `json:"absent,omitempty"`  // field -> why it is null
 	Spreads          map[string]Spread          `json:"spreads,omitempty"` // field -> its values over repeats
 	Flags            []string                   `json:"flags,omitempty"`   // short_answer, queued, buffered ...
+	Gates            []exchange.CaseVerdict     `json:"gates,omitempty"`   // of each that looked at the cell the worst verdict
 	Answers          []string                   `json:"answers,omitempty"` // digests of the distinct texts over all requests
 
 	Run             exchange.ID       `json:"run,omitempty"`       // that holds the exchanges
