@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
@@ -62,9 +63,9 @@ func TestOllamaPull(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, c.script...)
 				p := NewDaemonPull(Daemon{KindOllama, "m:1"}, DaemonOptions{Ollama: "http://ollama.test/", Transport: r.o.Transport})
-				began := time.Now()
+				began := clock.Now()
 				err := p.Run(context.Background())
-				if took := time.Since(began); took != c.took || len(r.asked) != c.asked {
+				if took := clock.Since(began); took != c.took || len(r.asked) != c.asked {
 					t.Errorf("it took %v and %d requests", took, len(r.asked))
 				}
 				if c.fails != "" {

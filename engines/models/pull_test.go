@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,24 +17,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestPull goes through what servers do. Every download that succeeds has the server's bytes and leaves nothing beside the
-// file; every one that does not leaves no file.
-func TestPull(t *testing.T) {
+// pullCase is what a server does, and what becomes of the download.
+type pullCase struct {
+	script []step
+	asked  []string // "Range If-Range" of each request; "" = everything
+	took   time.Duration
+	fails  string
+	check  Result
+}
+
+// ranges are servers that end early, stall, change the file, or lie about what they send.
+func ranges() map[string]pullCase {
 	other := content(200_000)
 	other[100_000] ^= 1
 	from := func(at int) func([]byte) []byte { return func(d []byte) []byte { return d[at:] } }
-	for name, c := range map[string]struct {
-		script []step
-		asked  []string // "" = everything
-		took   time.Duration
-		fails  string
-		check  Result
-	}{
+	return map[string]pullCase{
 		"well": {asked: []string{""}},
 		"cut":  {script: []step{cut(100_000)}, asked: []string{"", `bytes=100000- "one"`}, took: time.Second},
 		"cut often, and on it goes": {script: []step{cut(90_000), cut(50_000), cut(50_000), cut(50_000), cut(50_000), cut(5_000)},
@@ -60,14 +64,20 @@ func TestPull(t *testing.T) {
 		"416 of a file that is shorter now": {script: []step{cut(100_000), status(416, "Content-Range: bytes */50000")},
 			asked: []string{"", `bytes=100000- "one"`, ""}, took: 3 * time.Second, check: Result{Restarts: 1}},
 		"416 without a size": {script: []step{cut(100_000), status(416)}, asked: []string{"", `bytes=100000- "one"`, ""}, took: 3 * time.Second, check: Result{Restarts: 1}},
-		"403":                {script: []step{status(403)}, asked: []string{""}, fails: "403 Forbidden [server]; the model may be gated"},
-		"401":                {script: []step{status(401)}, asked: []string{""}, fails: "HF_TOKEN"},
-		"404":                {script: []step{status(404)}, asked: []string{""}, fails: "404"},
-		"400":                {script: []step{status(400)}, asked: []string{""}, fails: "400"},
-		"304":                {script: []step{status(304)}, asked: []string{""}, fails: "304"},
-		"429":                {script: []step{status(429, "Retry-After: 7")}, asked: []string{"", ""}, took: 7 * time.Second},
-		"429 for ever":       {script: []step{status(429, "Retry-After: 86400")}, asked: []string{"", ""}, took: 2 * time.Minute},
-		"408 and 503":        {script: []step{status(408), status(503, "Retry-After: Tue, 01 Jan 2030 00:00:00 GMT")}, asked: []string{"", "", ""}, took: 3 * time.Second},
+	}
+}
+
+// statuses are servers that answer something else than the file.
+func statuses() map[string]pullCase {
+	return map[string]pullCase{
+		"403":          {script: []step{status(403)}, asked: []string{""}, fails: "403 Forbidden [server]; the model may be gated"},
+		"401":          {script: []step{status(401)}, asked: []string{""}, fails: "HF_TOKEN"},
+		"404":          {script: []step{status(404)}, asked: []string{""}, fails: "404"},
+		"400":          {script: []step{status(400)}, asked: []string{""}, fails: "400"},
+		"304":          {script: []step{status(304)}, asked: []string{""}, fails: "304"},
+		"429":          {script: []step{status(429, "Retry-After: 7")}, asked: []string{"", ""}, took: 7 * time.Second},
+		"429 for ever": {script: []step{status(429, "Retry-After: 86400")}, asked: []string{"", ""}, took: 2 * time.Minute},
+		"408 and 503":  {script: []step{status(408), status(503, "Retry-After: Tue, 01 Jan 2030 00:00:00 GMT")}, asked: []string{"", "", ""}, took: 3 * time.Second},
 		"5xx to the end": {script: []step{status(500), status(502), status(503), status(504), status(599)}, asked: []string{"", "", "", "", ""},
 			took: 15 * time.Second, fails: "5 attempts: the server answers 599"},
 		"a packed file": {script: []step{status(200, "Content-Encoding: gzip")}, asked: []string{""}, fails: "gzip"},
@@ -85,13 +95,21 @@ func TestPull(t *testing.T) {
 		"a loop":    {script: slices.Repeat([]step{status(302, "Location: /m.gguf")}, 11), asked: slices.Repeat([]string{""}, 11), fails: "redirects"},
 		"nowhere":   {script: []step{status(302)}, asked: []string{""}, fails: `a redirect leads to ""`},
 		"elsewhere": {script: []step{status(302, "Location: file:///etc/passwd")}, asked: []string{""}, fails: "a redirect leads to"},
-	} {
+	}
+}
+
+// TestPull goes through what servers do. Every download that succeeds has the server's bytes and leaves nothing beside the
+// file; every one that does not leaves no file.
+func TestPull(t *testing.T) {
+	all := ranges()
+	maps.Copy(all, statuses())
+	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, c.script...)
-				began := time.Now()
+				began := clock.Now()
 				got, err := r.pull(t, context.Background())
-				if took := time.Since(began); took != c.took {
+				if took := clock.Since(began); took != c.took {
 					t.Errorf("it took %v, want %v", took, c.took)
 				}
 				if diff := cmp.Diff(c.asked, r.asked); diff != "" {

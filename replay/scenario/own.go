@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/benchproxy/benchproxy/gates"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/strict"
 )
@@ -60,8 +59,8 @@ const mostLine = 64 << 20
 //	checks       by which gates the answers are judged: [{"gate": ..., "params": ...}]; usage and the end are always looked at
 //	summary, version, modality, blocking, streams, repeats, half_budget: see Scenario
 //
-// The error wraps exchange.ErrUsage and names the line.
-func ReadOwn(r io.Reader) ([]Scenario, error) {
+// valid says whether a check is one that there is: gates.Validate. The error wraps exchange.ErrUsage and names the line.
+func ReadOwn(r io.Reader, valid func(exchange.Check) error) ([]Scenario, error) {
 	var out []Scenario
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, mostLine)
@@ -70,7 +69,7 @@ func ReadOwn(r io.Reader) ([]Scenario, error) {
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		s, err := readOwn(line)
+		s, err := readOwn(line, valid)
 		if err == nil && slices.ContainsFunc(out, func(other Scenario) bool { return other.ID == s.ID }) {
 			err = fmt.Errorf("id %q is that of an earlier line", s.ID)
 		}
@@ -88,13 +87,18 @@ func ReadOwn(r io.Reader) ([]Scenario, error) {
 	return out, nil
 }
 
-func readOwn(line []byte) (Scenario, error) {
+func readOwn(line []byte, valid func(exchange.Check) error) (Scenario, error) {
 	var l ownLine
 	if err := strict.Decode(line, &l, ""); err != nil {
 		return Scenario{}, err
 	}
 	if err := l.fault(); err != nil {
 		return Scenario{}, err
+	}
+	for _, c := range l.Checks {
+		if err := valid(c); err != nil {
+			return Scenario{}, fmt.Errorf("checks: %w", err)
+		}
 	}
 	body, temperature, err := l.further()
 	if err != nil {
@@ -126,7 +130,7 @@ func readOwn(line []byte) (Scenario, error) {
 	return s, nil
 }
 
-// fault is what is wrong with a line, besides its messages and its body.
+// fault is what is wrong with a line, besides its messages, body and checks.
 func (l *ownLine) fault() error {
 	_, builtIn := Lookup(l.ID)
 	switch {
@@ -140,11 +144,6 @@ func (l *ownLine) fault() error {
 		return errors.New("a number is below 0")
 	case !slices.Contains([]string{"", ModalityImage, ModalityAudio, ModalityVideo}, l.Modality):
 		return fmt.Errorf("modality %q: it is image, audio or video", l.Modality)
-	}
-	for _, c := range l.Checks {
-		if err := gates.Validate(c); err != nil {
-			return fmt.Errorf("checks: %w", err)
-		}
 	}
 	return nil
 }

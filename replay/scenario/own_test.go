@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchproxy/benchproxy/gates"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/wire"
 )
@@ -20,7 +21,7 @@ const ownFile = `
 `
 
 func TestReadOwn(t *testing.T) {
-	own, err := ReadOwn(strings.NewReader(ownFile))
+	own, err := ReadOwn(strings.NewReader(ownFile), gates.Validate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +84,11 @@ func TestReadOwnRefuses(t *testing.T) {
 		`{"id":"a","body":{"temperature":"hot"},` + message + `}`:                       "temperature",
 		`{"id":"a",` + message + "}\n" + `{"id":"a",` + message + "}":                   "line 2",
 	} {
-		if _, err := ReadOwn(strings.NewReader(line)); !errors.Is(err, exchange.ErrUsage) || !strings.Contains(err.Error(), why) {
+		if _, err := ReadOwn(strings.NewReader(line), gates.Validate); !errors.Is(err, exchange.ErrUsage) || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %s", line, err, why)
 		}
 	}
-	if _, err := ReadOwn(iotest.ErrReader(errors.New("gone"))); err == nil || !strings.Contains(err.Error(), "gone") {
+	if _, err := ReadOwn(iotest.ErrReader(errors.New("gone")), gates.Validate); err == nil || !strings.Contains(err.Error(), "gone") {
 		t.Errorf("a file that breaks off: %v", err)
 	}
 }
@@ -99,7 +100,7 @@ func FuzzReadOwn(f *testing.F) {
 	}
 	f.Add(`{"id":"a","messages":[{"role":"user","content":null}],"body":{"a":{"b":[1.0,"<"]}}}`)
 	f.Fuzz(func(t *testing.T, file string) {
-		own, err := ReadOwn(strings.NewReader(file))
+		own, err := ReadOwn(strings.NewReader(file), gates.Validate)
 		if err != nil {
 			return
 		}
