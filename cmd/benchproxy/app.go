@@ -66,6 +66,7 @@ func (p *program) app() *cli.App {
 			p.proxyCommand(),
 			p.replayCommand(),
 			p.compareCommand(),
+			p.reportCommand(),
 			p.auditCommand(),
 			p.storeCommand(),
 			p.gateCommand(),

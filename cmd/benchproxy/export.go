@@ -240,6 +240,15 @@ func (o *outFiles) keep() error {
 	return nil
 }
 
+// names are those that the files will have.
+func (o *outFiles) names() []string {
+	var out []string
+	for _, f := range o.files {
+		out = append(out, f.name)
+	}
+	return out
+}
+
 // discard removes what was not kept.
 func (o *outFiles) discard() {
 	for _, f := range o.files {
