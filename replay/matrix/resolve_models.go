@@ -31,7 +31,7 @@ func (r *resolver) models() {
 		if source == (sourceDoc{}) {
 			source = d.HF
 		}
-		m.Sources = r.sources(source, "", d.GGUF, d.MMProj, d.MTPDraft, d.Drafter)
+		m.Sources = sources(source, "", []pathDoc{d.GGUF, d.MMProj, d.MTPDraft, d.Drafter})
 		r.modelOn(&m, e, source)
 		r.c.Models = append(r.c.Models, m)
 	}
@@ -60,7 +60,7 @@ func (r *resolver) modelOn(m *Model, e entry[modelDoc], source sourceDoc) {
 		if on.Source != (sourceDoc{}) {
 			source = on.Source
 		}
-		m.Sources = append(m.Sources, r.sources(source, id, on.GGUF, on.MMProj, on.MTPDraft, on.Drafter)...)
+		m.Sources = append(m.Sources, sources(source, id, []pathDoc{on.GGUF, on.MMProj, on.MTPDraft, on.Drafter})...)
 	}
 }
 
@@ -73,20 +73,18 @@ func (r *resolver) takesFiles(id string) bool {
 // isFile reports whether the name of a model is a path.
 func isFile(name string) bool { return strings.EqualFold(path.Ext(name), ".gguf") || isAbs(name) }
 
+// roles are what the files of a model are, in the order in which sources takes them.
+func roles() []string { return []string{"gguf", "mmproj", "mtp_draft", "drafter"} }
+
 // sources says of each file where it can be had.
-func (r *resolver) sources(s sourceDoc, engine string, gguf, mmproj, mtp, drafter pathDoc) []FileSource {
+func sources(s sourceDoc, engine string, files []pathDoc) []FileSource {
 	var out []FileSource
-	for _, f := range []struct {
-		role string
-		path pathDoc
-	}{{"gguf", gguf}, {"mmproj", mmproj}, {"mtp_draft", mtp}, {"drafter", drafter}} {
-		if f.path.Path == "" {
-			continue
+	for i, role := range roles() {
+		if f := files[i]; f.Path != "" {
+			out = append(out, FileSource{
+				Role: role, Engine: engine, Path: f.Path, Repo: cmp.Or(s.HFRepo, s.Repo, s.HF), Revision: s.Revision, Base: cmp.Or(s.BaseURL, s.URL), URL: f.URL,
+			})
 		}
-		out = append(out, FileSource{
-			Role: f.role, Engine: engine, Path: f.path.Path, Repo: cmp.Or(s.HFRepo, s.Repo, s.HF), Revision: s.Revision,
-			Base: cmp.Or(s.BaseURL, s.URL), URL: f.path.URL,
-		})
 	}
 	return out
 }
