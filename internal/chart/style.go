@@ -137,7 +137,7 @@ func coordinate(v float64) string {
 // printable makes any text safe to stand in a chart: valid, without characters that steer, and escaped.
 func printable(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) && r != thinSpace {
 			return '·'
 		}
 		return r
@@ -145,7 +145,7 @@ func printable(s string) string {
 }
 
 // thinSpace parts groups of three digits: narrow, and no place to break a line.
-const thinSpace = "\u202f"
+const thinSpace = '\u202f'
 
 // Number is v for people: four significant digits below 10 000, whole and in groups of three above. A number that is none
 // is a dash.
@@ -175,7 +175,7 @@ func grouped(digits string) string {
 		sign, digits = "-", digits[1:]
 	}
 	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + thinSpace + digits[i:]
+		digits = digits[:i] + string(thinSpace) + digits[i:]
 	}
 	return sign + digits
 }
