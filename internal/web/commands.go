@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/redact"
@@ -24,7 +23,7 @@ func curlOf(x *exchange.Exchange) string {
 		return ""
 	}
 	body := x.Request.Body.Bytes()
-	inline := x.Request.Body.Whole() && len(body) <= inlineBody && utf8.Valid(body) && !slices.Contains(body, 0)
+	inline := x.Request.Body.Whole() && len(body) <= inlineBody && plain(string(body))
 	var b strings.Builder
 	if len(body) > 0 && !inline {
 		b.WriteString("benchproxy store show " + string(x.ID) + " --raw request |\n  ")
@@ -45,6 +44,12 @@ func curlOf(x *exchange.Exchange) string {
 	return b.String()
 }
 
+// plain reports whether a text can be shown as it is, and so copied.
+func plain(s string) bool {
+	segments, _ := visible(s, len(s))
+	return !slices.ContainsFunc(segments, func(g segment) bool { return g.Mark })
+}
+
 // headerWord is a header as one word of a shell.
 func headerWord(h exchange.Header) string {
 	if !strings.Contains(h.Value, redact.Mask) {
@@ -57,7 +62,7 @@ func headerWord(h exchange.Header) string {
 // plainWord matches words that a shell takes as they are.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
 
-// shellWord quotes s for a POSIX shell. Characters that a terminal would act on are written as escapes.
+// shellWord quotes s for a POSIX shell.
 func shellWord(s string) string {
 	switch {
 	case s == "":

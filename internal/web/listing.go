@@ -99,6 +99,22 @@ func readTime(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// wordValue is a recorded word as a value of a form: quoted when something in it would not show or would steer.
+func wordValue(word string) string {
+	if plain(word) && !strings.HasPrefix(word, `"`) {
+		return word
+	}
+	return strconv.QuoteToASCII(word)
+}
+
+// valueWord is the word that a value of a form stands for.
+func valueWord(value string) string {
+	if word, err := strconv.Unquote(value); err == nil && strings.HasPrefix(value, `"`) {
+		return word
+	}
+	return value
+}
+
 // any reports whether the filter leaves anything out.
 func (f *filter) any() bool {
 	return f.Model != "" || f.Path != "" || f.Outcome != "" || f.Status != "" || f.From != "" || f.To != "" || f.Text != ""
@@ -139,16 +155,17 @@ func (x *index) matcher(f *filter) matcher {
 		return math.MaxInt64 // no entry has it
 	}
 	if f.Model != "" {
-		m.model = number(f.Model)
+		m.model = number(valueWord(f.Model))
 	}
 	if f.Outcome != "" {
 		m.outcome = number(f.Outcome)
 	}
 	if f.Path != "" {
+		wanted := valueWord(f.Path)
 		m.request = make([]bool, len(x.words.list))
 		for i, w := range x.words.list {
 			_, path, _ := strings.Cut(w, " ")
-			m.request[i] = path == f.Path
+			m.request[i] = path == wanted
 		}
 	}
 	return m
@@ -318,7 +335,7 @@ func (x *index) count(l *listing) {
 	}
 	l.Models, l.Outcomes = x.choicesOf(models), x.choicesOf(outcomes)
 	for p, n := range paths {
-		l.Paths = append(l.Paths, choice{p, n})
+		l.Paths = append(l.Paths, choice{wordValue(p), n})
 	}
 	for s, n := range statuses {
 		l.Statuses = append(l.Statuses, choice{statusWord(int(s)), n})
@@ -337,7 +354,7 @@ const mostChoices = 200
 func (x *index) choicesOf(counts []int) (out []choice) {
 	for i, n := range counts {
 		if n > 0 && x.words.list[i] != "" {
-			out = append(out, choice{x.words.list[i], n})
+			out = append(out, choice{wordValue(x.words.list[i]), n})
 		}
 	}
 	return out

@@ -208,8 +208,11 @@ func (s *Server) liveBody() liveBody {
 
 // What is a line on the engine: its name and version.
 func (e liveEngine) What() string {
-	if e.Identity.Engine == "" {
+	switch e.Identity.Engine {
+	case "":
 		return "engine not read"
+	case "unknown":
+		return "not recognized"
 	}
 	return strings.TrimSpace(e.Identity.Engine + " " + e.Identity.Version)
 }
