@@ -226,25 +226,8 @@ func (s *sending) open(jobs <-chan ready, all *sync.WaitGroup) {
 	}
 }
 
-// until waits for an instant; false means that sending ended before. The instant at which the time is over is past it.
-func (s *sending) until(t time.Time) bool {
-	if end, ok := s.ctx.Deadline(); ok && !t.Before(end) {
-		<-s.ctx.Done()
-		return false
-	}
-	wait := clock.Until(t)
-	if wait <= 0 {
-		return s.ctx.Err() == nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return s.ctx.Err() == nil
-	case <-s.ctx.Done():
-		return false
-	}
-}
+// until waits for an instant; see waitUntil.
+func (s *sending) until(t time.Time) bool { return waitUntil(s.ctx, t) }
 
 // waves begins the jobs of a wave together, and the next wave when all have ended.
 func (s *sending) waves(jobs <-chan ready) {

@@ -1,11 +1,13 @@
 package replay
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
@@ -38,4 +40,25 @@ func retryAfter(x *exchange.Exchange) (wait time.Duration, ok bool) {
 		now = now.Add(time.Duration(ns))
 	}
 	return min(max(until.Sub(now), 0), maxRetryWait), true
+}
+
+// waitUntil waits for an instant; false means that ctx, which ends the sending, ended before. The instant at which the time
+// is over is past it.
+func waitUntil(ctx context.Context, t time.Time) bool {
+	if end, ok := ctx.Deadline(); ok && !t.Before(end) {
+		<-ctx.Done()
+		return false
+	}
+	wait := clock.Until(t)
+	if wait <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
 }

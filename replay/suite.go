@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/proxy"
@@ -47,7 +48,7 @@ type SuiteOptions struct {
 
 // Suite sends the cases of built-in scenarios to one target: those of a wave together, waves one after the other. Later
 // turns are made of the answers to earlier ones. Nothing is sent again, but for a request that the engine wants spelled
-// otherwise (see lessons).
+// otherwise (see lessons) or later (see retryAfter).
 type Suite struct {
 	o       SuiteOptions
 	waves   [][]*SuiteCase
@@ -424,8 +425,9 @@ func (sp *Spelling) spell(req scenario.Request, streamed bool) (json.RawMessage,
 	return json.RawMessage(body), nil
 }
 
-// ask sends a turn, and again where the engine wants something said otherwise.
+// ask sends a turn, and again where the engine wants something said otherwise, or later.
 func (r *suiteRun) ask(c *SuiteCase, turn int, d *draft) *exchange.Exchange {
+	waits := 0
 	for attempt := 0; ; attempt++ {
 		_ = r.lessons.apply(0, d) // a body of ours can be changed
 		call := d.call()
@@ -435,10 +437,24 @@ func (r *suiteRun) ask(c *SuiteCase, turn int, d *draft) *exchange.Exchange {
 			call.Item.Conversation = c.Case.ID
 		}
 		x := r.do(call)
-		if !r.lessons.learn(0, d, x) || r.ctx.Err() != nil {
+		if !r.again(d, x, &waits) {
 			return x
 		}
 	}
+}
+
+// again reports whether a request is to be sent once more: the engine wants it spelled otherwise, or has said when to come
+// back, and then it is time. waits counts how often it had to be waited for.
+func (r *suiteRun) again(d *draft, x *exchange.Exchange, waits *int) bool {
+	if r.lessons.learn(0, d, x) {
+		return r.ctx.Err() == nil
+	}
+	wait, asked := retryAfter(x)
+	if !asked || *waits >= DefaultRetries {
+		return false
+	}
+	*waits++
+	return waitUntil(r.ctx, clock.Now().Add(wait))
 }
 
 func (r *suiteRun) do(call proxy.Call) *exchange.Exchange {

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/sim"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/replay/scenario"
@@ -17,7 +19,26 @@ import (
 // pupil is an engine that knows the answers to the built-in scenarios. wrong lets it answer something else: it is asked
 // with the tag of the case and the number of the turn.
 type pupil struct {
-	wrong func(tag string, turn int) *pupilSays
+	wrong   func(tag string, turn int) *pupilSays
+	loading *loadingFor // nil for an engine that is ready
+}
+
+// loadingFor is an engine that answers its first requests with 503.
+type loadingFor struct {
+	seen  atomic.Int32
+	first int32
+	after string // Retry-After, "" for none
+}
+
+func (l *loadingFor) script() *sim.Script {
+	if l.seen.Add(1) > l.first {
+		return nil
+	}
+	s := sim.BodyScript(503, "application/json", sim.FramingLength, []byte(`{"error":{"message":"loading"}}`), 0)
+	if l.after != "" {
+		s.Headers = append(s.Headers, exchange.Header{Name: "Retry-After", Value: l.after})
+	}
+	return s
 }
 
 // pupilSays is one answer of the pupil.
@@ -92,6 +113,11 @@ func refusal(message string) pupilSays {
 // Handler answers every request.
 func (p pupil) Handler() sim.Handler {
 	return func(r sim.Request) *sim.Script {
+		if p.loading != nil {
+			if s := p.loading.script(); s != nil {
+				return s
+			}
+		}
 		var b pupilBody
 		if err := json.Unmarshal(r.Body, &b); err != nil {
 			return sim.BodyScript(400, "application/json", sim.FramingLength, []byte(`{"error":{"message":"no JSON"}}`), 0)

@@ -21,16 +21,27 @@ func (r *suiteRun) warmUp() error {
 		if err != nil {
 			return fmt.Errorf("warm up: %w", err)
 		}
+		r.warm(n, d)
+	}
+	return nil
+}
+
+// warm sends one of them. An engine that is still loading is waited for; what it teaches here costs no case a request, and is
+// not sent again.
+func (r *suiteRun) warm(n int, d *draft) {
+	waits := 0
+	for attempt := 0; ; attempt++ {
 		call := d.call()
 		call.Cell = r.o.Cell
-		call.Item = &exchange.PlanItem{Item: "warmup", Turns: 1, Repeat: n, Warmup: true}
+		call.Item = &exchange.PlanItem{Item: "warmup", Turns: 1, Repeat: n, Attempt: attempt, Warmup: true}
 		x := r.do(call)
-		_ = r.lessons.learn(0, d, x) // what it teaches here costs no case a request
 		r.mu.Lock()
 		r.warmed = append(r.warmed, x.ID)
 		r.mu.Unlock()
+		if r.lessons.learn(0, d, x) || !r.again(d, x, &waits) {
+			return
+		}
 	}
-	return nil
 }
 
 // warmDraft is one word, or the first request of the first case under another nonce: of the same shape, and nothing of it in a cache.
