@@ -41,8 +41,8 @@ type Process struct {
 // Start starts an engine. It returns once the process runs, long before it is ready: WaitReady waits for that. The end of
 // ctx after Start has returned does nothing; Stop ends the engine.
 //
-// The error says what stood in the way: a missing program or file (exchange.ErrMiss), a busy port with the process that
-// holds it, or another engine of the same group (ErrBusy).
+// The error says what stood in the way: a missing program or file (ErrMissing), a busy port with the process that holds
+// it (ErrPortBusy), or another engine of the same group (ErrBusy).
 func Start(ctx context.Context, s Spec) (*Process, error) {
 	s.Times = s.Times.withDefaults()
 	if err := checkSpec(&s); err != nil {
@@ -74,7 +74,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 // checkSpec finds the program and the files.
 func checkSpec(s *Spec) error {
 	fail := func(object string, cause error, hint string) error {
-		return &exchange.Error{Op: "launch " + s.Engine.ID, Object: object, Side: exchange.SideClient, Cause: fmt.Errorf("%w: %w", exchange.ErrMiss, cause), Hint: hint}
+		return &exchange.Error{Op: "launch " + s.Engine.ID, Object: object, Side: exchange.SideClient, Cause: fmt.Errorf("%w: %w", ErrMissing, cause), Hint: hint}
 	}
 	path, err := exec.LookPath(s.Program)
 	if err != nil && !errors.Is(err, exec.ErrDot) {

@@ -234,9 +234,9 @@ func TestStartRefuses(t *testing.T) {
 		kind   error
 		words  []string
 	}{
-		"no program":         {func(s *Spec) { s.Program = "no-such-engine" }, exchange.ErrMiss, []string{"no-such-engine", "install the engine"}},
-		"no file":            {func(s *Spec) { s.Files = []string{"/no/model.gguf"} }, exchange.ErrMiss, []string{"/no/model.gguf"}},
-		"no directory":       {func(s *Spec) { s.Dir = "/no/dir" }, exchange.ErrMiss, []string{"/no/dir"}},
+		"no program":         {func(s *Spec) { s.Program = "no-such-engine" }, ErrMissing, []string{"no-such-engine", "install the engine"}},
+		"no file":            {func(s *Spec) { s.Files = []string{"/no/model.gguf"} }, ErrMissing, []string{"/no/model.gguf"}},
+		"no directory":       {func(s *Spec) { s.Dir = "/no/dir" }, ErrMissing, []string{"/no/dir"}},
 		"not executable":     {func(s *Spec) { s.Program = text }, nil, []string{"a program for this machine"}},
 		"log in a file":      {func(s *Spec) { s.LogFile = filepath.Join(text, "x.log") }, nil, []string{"write log"}},
 		"a port of nobody":   {func(s *Spec) { s.Port = 70000 }, exchange.ErrUsage, []string{"70000"}},

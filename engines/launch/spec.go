@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/benchproxy/benchproxy/engines"
@@ -11,6 +12,9 @@ import (
 // ErrUnsupported is wrapped by the errors of Plan that say what an engine, or a backend of it, cannot do. The text is the
 // reason for which a cell of a matrix is skipped.
 var ErrUnsupported = errors.New("not supported")
+
+// ErrMissing is wrapped by the error of a start whose program, directory or file is not there. It is an exchange.ErrUsage.
+var ErrMissing = fmt.Errorf("%w: not there", exchange.ErrUsage)
 
 // Spec says what is started and how it is watched. Plan makes one; it is not changed by Start.
 type Spec struct {
