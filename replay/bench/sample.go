@@ -134,7 +134,11 @@ func (s *sample) stopped(c *replay.SuiteCase, done int) string {
 	if c.Member.Turns == 1 {
 		return why
 	}
-	return fmt.Sprintf("conversation stopped after turn %d/%d: %s", done, c.Member.Turns, why)
+	after := fmt.Sprintf("turn %d/%d: ", done, c.Member.Turns)
+	if _, rest, said := strings.Cut(why, after); said { // the error says it too
+		why = rest
+	}
+	return "conversation stopped after " + after + why
 }
 
 // answer takes what the last answer of a conversation says.

@@ -54,11 +54,16 @@ func (a *asking) once(ctx context.Context, repeat int) (*sample, error) {
 	return again, nil
 }
 
+func (a *asking) options() scenario.Options {
+	c := a.cell
+	return scenario.Options{Model: a.sitting.Facts().Model, MaxTokens: c.MaxTokens, ThinkingMaxTokens: c.MaxTokens, Stream: c.Stream, Thinking: c.Thinking}
+}
+
 // fate is what becomes of a sample: the shortest of its answers decides.
 func (a *asking) fate(s *sample, attempt int) matrix.Sample {
-	fate := matrix.SampleCounts
+	fate, limit := matrix.SampleCounts, a.what.MaxTokens(a.options())
 	for _, n := range s.completions {
-		if f := matrix.HalfBudget(&n, a.cell.MaxTokens, attempt); f != matrix.SampleCounts {
+		if f := matrix.HalfBudget(&n, limit, attempt); f != matrix.SampleCounts {
 			fate = f
 		}
 	}
@@ -71,8 +76,7 @@ func (a *asking) wave(ctx context.Context, repeat, attempt int) (*sample, error)
 	var out *sample
 	o := replay.SuiteOptions{
 		Spelling: f.Spelling, Changes: f.Changes, Session: f.Session, Salt: f.Salt, Cell: a.cell.Name, Prefix: a.cell.Name, WarmLike: true,
-		Options: scenario.Options{Model: f.Model, MaxTokens: a.cell.MaxTokens, Stream: a.cell.Stream, Thinking: a.cell.Thinking,
-			ThinkingMaxTokens: a.cell.MaxTokens},
+		Options: a.options(),
 		Wave: func(w *replay.SuiteWave) error {
 			out = sampleOf(w, a.streams)
 			return nil
