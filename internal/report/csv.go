@@ -39,17 +39,18 @@ func (c Cell) plain() string {
 	case numberCell:
 		return strconv.FormatFloat(c.number, 'f', -1, 64)
 	case textCell:
-		if c.text != "" && isFormula(c.text[0]) {
-			return "'" + c.text
+		text := printable(c.text)
+		if text != "" && isFormula(text[0]) {
+			return "'" + text
 		}
-		return c.text
+		return text
 	}
 	return ""
 }
 
 func isFormula(first byte) bool {
 	switch first {
-	case '=', '+', '-', '@', '\t', '\r':
+	case '=', '+', '-', '@':
 		return true
 	}
 	return false

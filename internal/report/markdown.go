@@ -39,11 +39,12 @@ const deepest = "######"
 
 // markdown writes a section under a heading of that level. Charts are left out: their numbers stand in the table.
 func (s *Section) markdown(b *bufio.Writer, level string) {
-	fmt.Fprintf(b, "\n%s %s\n\n", level, inline(s.Title))
+	fmt.Fprintf(b, "\n%s %s\n", level, inline(s.Title))
 	for _, p := range s.Lead {
-		fmt.Fprintf(b, "%s\n\n", inline(p))
+		fmt.Fprintf(b, "\n%s\n", inline(p))
 	}
 	if len(s.Table.Columns) > 0 {
+		fmt.Fprintln(b)
 		s.Table.markdown(b)
 	}
 	for _, told := range s.Table.tells() {

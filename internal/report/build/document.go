@@ -112,9 +112,8 @@ func (e *Evidence) bottomLine() []string {
 	if e.Grid != nil {
 		out = append(out, e.Grid.sentences()...)
 	}
-	faster, slower := e.standings()
-	if len(e.Comparisons) > 0 || len(faster)+len(slower) > 0 {
-		out = append(out, fmt.Sprintf("Slower in %d and faster in %d of the numbers that can be told apart.", len(slower), len(faster)))
+	if faster, slower := e.standings(); len(e.Comparisons) > 0 || len(faster)+len(slower) > 0 {
+		out = append(out, fmt.Sprintf("Slower in %d and faster in %d of the compared numbers; each is listed below.", len(slower), len(faster)))
 	}
 	if len(out) == 0 {
 		for _, r := range e.Runs {
@@ -159,15 +158,21 @@ func (c *Compared) sentence() string {
 func (g *Grid) sentences() []string {
 	var out []string
 	head := g.headline().Table
-	for _, row := range head.Rows {
+	for _, row := range head.Rows[:min(len(head.Rows), mostSentences)] {
 		var words []string
 		for i, c := range head.Columns[2:5] {
 			words = append(words, c.Name+" "+row[i+2].Show(c))
 		}
 		out = append(out, fmt.Sprintf("%s, %s: %s (geometric means over %s scenarios).", row[0].Show(report.Column{}), row[1].Show(report.Column{}), strings.Join(words, ", "), row[5].Show(report.Column{})))
 	}
+	if more := len(head.Rows) - mostSentences; more > 0 {
+		out = append(out, fmt.Sprintf("%d more comparisons stand in the table.", more))
+	}
 	return out
 }
+
+// mostSentences bounds the headline ratios of the bottom line.
+const mostSentences = 6
 
 func (r *Run) sentence() string {
 	run := r.all.totals.Run()

@@ -249,4 +249,4 @@ func standingsTable(list []standing) report.Table {
 	return t
 }
 
-const mostStandings = 60
+const mostStandings = 30

@@ -3,6 +3,7 @@ package build
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,7 +52,7 @@ func (g *Grid) figureSection(f figure, model string) report.Section {
 	for _, scenario := range g.scenarios(model) {
 		row := []report.Cell{report.Text(scenario)}
 		group := chart.BarGroup{Label: scenario}
-		for i, col := range columns {
+		for _, col := range columns {
 			c := g.cell(col, model, scenario, (*Cell).baseline)
 			value := 0.0
 			if c != nil {
@@ -60,7 +61,7 @@ func (g *Grid) figureSection(f figure, model string) report.Section {
 			cell := shown(c, value, f.field)
 			row = append(row, cell)
 			if c != nil && c.Status != StatusSkipped {
-				group.Bars = append(group.Bars, barOf(cell, g.label(col, nil), i))
+				group.Bars = append(group.Bars, barOf(cell, g.label(col, nil), slices.Index(g.engines(), col.engine)))
 			}
 		}
 		s.Table.Add(row...)
