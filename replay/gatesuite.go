@@ -167,6 +167,15 @@ func (o *GateOptions) referenceEngine() *exchange.ReferenceEngine {
 // Suite is what sends the cases: a run keeps its plan, and tallies its exchanges.
 func (g *GateSuite) Suite() *Suite { return g.suite }
 
+// Planned is how many cases are to be sent, and how many stand as an earlier suite left them.
+func (g *GateSuite) Planned() (asked, reused int) {
+	cases := map[string]bool{}
+	for _, e := range g.reused {
+		cases[e.Scenario] = true
+	}
+	return len(g.cases), len(cases)
+}
+
 // question is the digest of what a case asks and by what it is judged, whatever model and engine it is asked.
 func (g *GateSuite) question(c scenario.LevelCase) (string, error) {
 	d := newGateDigest()

@@ -62,12 +62,12 @@ func (r *gateRun) goldens(c *gateCase) (list []wanted, err error) {
 // answered reports whether the candidate answered every request of a case in full: others are judged as they are, and the
 // reference need not be asked.
 func (c *gateCase) answered() bool {
-	for _, x := range c.Case.Exchanges {
-		if x.Response.Status/100 != 2 || x.End != exchange.EndEOF {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.Case.Exchanges, func(x *exchange.Exchange) bool { return !whole(x) })
+}
+
+// whole reports whether an answer came, and came to its end.
+func whole(x *exchange.Exchange) bool {
+	return x.Response.Status/100 == 2 && x.End == exchange.EndEOF
 }
 
 // recording is the request of a turn as the reference is asked it: the candidate's own words, spelled for the reference,

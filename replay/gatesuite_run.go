@@ -212,8 +212,8 @@ func (r *gateRun) look(c *gateCase) (list []wanted, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if v.Status == exchange.VerdictIncomparable && c.lacks != "" && comparesGoldens(v.Gate) {
-			v.Reason += "; the reference: " + c.lacks
+		if why := c.without(); why != "" && v.Status == exchange.VerdictIncomparable && comparesGoldens(v.Gate) {
+			v.Reason += "; " + why
 		}
 		c.verdicts = append(c.verdicts, v)
 		for _, n := range needs {
@@ -223,6 +223,19 @@ func (r *gateRun) look(c *gateCase) (list []wanted, err error) {
 		}
 	}
 	return list, nil
+}
+
+// without says why a case has no recordings to be held against, "" when it has.
+func (c *gateCase) without() string {
+	for i, x := range c.Case.Exchanges {
+		if !whole(x) {
+			return fmt.Sprintf("request %d was not answered: status %d, %s", i+1, x.Response.Status, x.End)
+		}
+	}
+	if c.lacks != "" {
+		return "the reference: " + c.lacks
+	}
+	return ""
 }
 
 // conclude takes the verdicts of a case as they stand.

@@ -13,8 +13,11 @@ import (
 
 func (p *program) gateCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "gate",
-		Usage: "show the rules by which answers are judged",
+		Name:        "gate",
+		Usage:       "judge an engine by its answers, and show the rules for it",
+		Description: gateSuiteHelp,
+		Flags:       gateSuiteFlags(),
+		Action:      p.gateOrSuite,
 		Subcommands: []*cli.Command{
 			{Name: "ls", Usage: "list the gates", Flags: []cli.Flag{jsonFlag()}, Action: p.gateLs},
 			{Name: "explain", Usage: "print the rule of a gate in full", ArgsUsage: "ID", Flags: []cli.Flag{jsonFlag()}, Action: p.gateExplain},

@@ -30,6 +30,7 @@ func (p *program) simCommand() *cli.Command {
 			&cli.IntFlag{Name: "context", Usage: "`N` tokens of prompt and answer together at most (default: no limit)"},
 			&cli.StringFlag{Name: "play", Usage: "answer every request with what `FILE` holds: frames (JSON), or a raw response; NAME.chunks.tsv beside NAME.response.txt gives its times"},
 			&cli.StringFlag{Name: "as", Usage: "answer those who ask what it is as `ENGINE` does: " + strings.Join(sim.Disguises(), ", ")},
+			&cli.StringFlag{Name: "toy", Usage: "be a toy model whose log-probabilities can be set: `JSON` with seed, drafts, limit and nudges, {} for none"},
 			&cli.Float64Flag{Name: "speed", Value: 1, Usage: "`FACTOR` on the times of a played response, 0 = at once"},
 			&cli.BoolFlag{Name: "insecure", Usage: "allow listening beyond this machine"},
 			jsonFlag(),
@@ -72,6 +73,16 @@ func (p *program) sim(c *cli.Context) error {
 			return err
 		}
 		cfg.Handler = h
+	}
+	if toy := c.String("toy"); toy != "" {
+		if cfg.Handler != nil {
+			return usagef("--toy excludes --as and --play")
+		}
+		h, err := toyOf(toy)
+		if err != nil {
+			return err
+		}
+		cfg.Handler, cfg.Bare = h, true
 	}
 	addr := c.String("listen")
 	if _, _, err := net.SplitHostPort(addr); err != nil {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -37,6 +38,9 @@ func (t *Toy) answer(r Request) (status int, body []byte) {
 	}
 	var b toyBody
 	if err := json.Unmarshal(r.Body, &b); err != nil {
+		if bytes.Contains(r.Body, []byte(`"image_url"`)) {
+			return 500, refuseLlamaCpp(500, "server_error", "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj")
+		}
 		return 400, refuseLlamaCpp(400, "invalid_request_error", err.Error())
 	}
 	switch path := r.Path(); {

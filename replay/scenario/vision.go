@@ -56,3 +56,14 @@ func Images() []Image {
 		drawn("wide", "Which letters does the picture show, from left to right?", drawWide()),
 	}
 }
+
+// Check says whether the picture can be sent. The error wraps ErrMaterial.
+func (m Image) Check() error {
+	switch {
+	case kindOf(m.Bytes).modality != ModalityImage:
+		return fmt.Errorf("%w: %s is neither PNG, JPEG, GIF nor WebP", ErrMaterial, m.Name)
+	case m.Name == "":
+		return fmt.Errorf("%w: a picture has no name", ErrMaterial)
+	}
+	return nil
+}
