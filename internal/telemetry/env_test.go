@@ -1,0 +1,123 @@
+package telemetry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+func read(t *testing.T, vars string) (Settings, error) {
+	t.Helper()
+	env := map[string]string{}
+	for _, kv := range strings.Fields(vars) {
+		name, value, _ := strings.Cut(kv, "=")
+		env[name] = value
+	}
+	return ReadSettings(func(name string) string { return env[name] })
+}
+
+// TestWhereSpansGo holds which variables turn tracing on, and where to.
+func TestWhereSpansGo(t *testing.T) {
+	const all, traces = "OTEL_EXPORTER_OTLP_ENDPOINT=", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="
+	for vars, want := range map[string]struct {
+		exporters []string
+		protocol  string
+		endpoint  string
+	}{
+		"":                                  {nil, "http/protobuf", "http://localhost:4318/v1/traces"},
+		"OTEL_TRACES_EXPORTER=otlp":         {[]string{"otlp"}, "http/protobuf", "http://localhost:4318/v1/traces"},
+		"OTEL_TRACES_EXPORTER=console,otlp": {[]string{"console", "otlp"}, "http/protobuf", "http://localhost:4318/v1/traces"},
+		"OTEL_TRACES_EXPORTER=none " + all + "http://c:1":   {nil, "http/protobuf", "http://c:1/v1/traces"},
+		"OTEL_TRACES_EXPORTER=zipkin " + all + "http://c:1": {nil, "http/protobuf", "http://c:1/v1/traces"},
+		"OTEL_SDK_DISABLED=TRUE " + all + "http://c:1":      {nil, "http/protobuf", ""},
+		all + "http://c:1":                                                  {[]string{"otlp"}, "http/protobuf", "http://c:1/v1/traces"},
+		all + "https://c:1/p/":                                              {[]string{"otlp"}, "http/protobuf", "https://c:1/p/v1/traces"},
+		traces + "http://t:2/x " + all + "http://c:1":                       {[]string{"otlp"}, "http/protobuf", "http://t:2/x"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "http://c:1":            {[]string{"otlp"}, "grpc", "http://c:1"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "c:1":                   {[]string{"otlp"}, "grpc", "http://c:1"},
+		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc OTEL_TRACES_EXPORTER=otlp": {[]string{"otlp"}, "grpc", "http://localhost:4317"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/json " + all + "http://c:1":       {[]string{"otlp"}, "http/protobuf", "http://c:1/v1/traces"},
+	} {
+		s, err := read(t, vars)
+		if err != nil {
+			t.Errorf("%s: %v", vars, err)
+		}
+		if d := cmp.Diff(want.exporters, s.Exporters); d != "" || s.Protocol != want.protocol || s.Endpoint != want.endpoint || s.On() != (len(want.exporters) > 0) {
+			t.Errorf("%s: %v by %s to %s", vars, s.Exporters, s.Protocol, s.Endpoint)
+		}
+	}
+	for _, bad := range []string{all + "c:1", all + "ftp://c", traces + "http://", all + "http://%zz", all + ":"} {
+		if _, err := read(t, bad); !errors.Is(err, exchange.ErrUsage) {
+			t.Errorf("%s gives %v", bad, err)
+		}
+	}
+}
+
+// TestOtherVariables holds the rest, and that what cannot be followed is told and leaves the default.
+func TestOtherVariables(t *testing.T) {
+	const on = "OTEL_TRACES_EXPORTER=otlp "
+	s, err := read(t, on)
+	if err != nil || len(s.Notes) > 0 || !s.Propagate || !s.Metrics || s.Quiet || s.Delay != 5*time.Second || s.Queue != 2048 || s.Batch != 512 || s.Patience != 30*time.Second {
+		t.Errorf("by default: %+v, %v", s, err)
+	}
+	s, err = read(t, on+"OTEL_BSP_SCHEDULE_DELAY=200 OTEL_BSP_MAX_QUEUE_SIZE=10 OTEL_BSP_MAX_EXPORT_BATCH_SIZE=50 OTEL_BSP_EXPORT_TIMEOUT=1000 OTEL_LOG_LEVEL=none "+
+		"OTEL_PROPAGATORS=baggage OTEL_METRICS_EXPORTER=none")
+	if err != nil || len(s.Notes) > 0 || s.Propagate || s.Metrics || !s.Quiet || s.Delay != 200*time.Millisecond || s.Queue != 10 || s.Batch != 10 || s.Patience != time.Second {
+		t.Errorf("as set: %+v, %v", s, err)
+	}
+	for _, bad := range []string{"OTEL_BSP_MAX_QUEUE_SIZE=0", "OTEL_BSP_SCHEDULE_DELAY=soon", "OTEL_PROPAGATORS=b3,tracecontext", "OTEL_METRICS_EXPORTER=otlp",
+		"OTEL_TRACES_SAMPLER=magic", "OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=2", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
+		"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=some", "OTEL_TRACES_EXPORTER=otlp,jaeger"} {
+		vars := bad
+		if !strings.Contains(bad, "TRACES_EXPORTER") {
+			vars = on + bad
+		}
+		s, err := read(t, vars)
+		name, _, _ := strings.Cut(bad, "=")
+		if err != nil || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], name) {
+			t.Errorf("%s: notes %q, %v", bad, s.Notes, err)
+		}
+		if s.Queue != 2048 || !s.Propagate || s.Content != (Content{}) || !s.Metrics {
+			t.Errorf("%s is no longer the default: %+v", bad, s)
+		}
+	}
+}
+
+// TestSampler holds who decides on a trace, and that a share is kept and everyone's.
+func TestSampler(t *testing.T) {
+	yes := exchange.SpanContext{Trace: newTraceID(), Span: newSpanID(), Sampled: true}
+	no := exchange.SpanContext{Trace: newTraceID(), Span: newSpanID()}
+	for vars, want := range map[string][3]bool{ // without a parent, below a sampled one, below another
+		"":                               {true, true, false},
+		"OTEL_TRACES_SAMPLER=always_on":  {true, true, true},
+		"OTEL_TRACES_SAMPLER=always_off": {false, false, false},
+		"OTEL_TRACES_SAMPLER=parentbased_always_off":                             {false, true, false},
+		"OTEL_TRACES_SAMPLER=parentbased_traceidratio OTEL_TRACES_SAMPLER_ARG=0": {false, true, false},
+		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=1":             {true, true, true},
+		"OTEL_TRACES_SAMPLER=traceidratio":                                       {true, true, true},
+	} {
+		s, err := read(t, "OTEL_TRACES_EXPORTER=otlp "+vars)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := [3]bool{s.Sampler.takes(newTraceID(), exchange.SpanContext{}), s.Sampler.takes(yes.Trace, yes), s.Sampler.takes(no.Trace, no)}
+		if got != want {
+			t.Errorf("%s: %v, want %v", vars, got, want)
+		}
+	}
+	s, _ := read(t, "OTEL_TRACES_EXPORTER=otlp OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.25")
+	taken := 0
+	for range 10_000 {
+		if s.Sampler.takes(newTraceID(), exchange.SpanContext{}) {
+			taken++
+		}
+	}
+	if taken < 2200 || taken > 2800 {
+		t.Errorf("a share of 0.25 takes %d of 10000", taken)
+	}
+}
