@@ -82,6 +82,11 @@ func (s *suiteSitting) open(ctx context.Context, model string) error {
 	if err != nil {
 		return err
 	}
+	return s.settle(ctx, model)
+}
+
+// settle finds out how the engine is asked, and for which model.
+func (s *suiteSitting) settle(ctx context.Context, model string) error {
 	if err := s.discover(ctx); err != nil {
 		return err
 	}
@@ -140,6 +145,11 @@ func (s *suiteSitting) begin(o replay.SuiteOptions) (err error) {
 	if s.suite, err = replay.NewSuite(o); err != nil {
 		return err
 	}
+	return s.beginRun("gate", s.suite.Planned())
+}
+
+// beginRun begins the run of what is sent.
+func (s *suiteSitting) beginRun(mode string, planned exchange.Replay) error {
 	u := s.s.targets[0]
 	up := s.s.upstream
 	up.Name, up.URL, up.Credentials = u.name, u.url, u.credentials
@@ -150,9 +160,8 @@ func (s *suiteSitting) begin(o replay.SuiteOptions) (err error) {
 	t := &replayTarget{up: u, upstream: engine, failures: &failureNotes{out: s.env.Stderr}, total: measure.Totals{Limit: sampleLimit}}
 	t.trace = s.telling.tracing.NewRun()
 	s.target, s.targets = t, []*replayTarget{t}
-	run := newRun("gate", s.s.name, []upstream{u})
+	run := newRun(mode, s.s.name, []upstream{u})
 	run.Labels, run.Identity = s.s.labels, identity(u.label)
-	planned := s.suite.Planned()
 	run.Replay = &planned
 	t.writer, err = s.store.NewWriter(run, recorder.WriterOptions{Derive: s.derive,
 		OnStored:  func(row exchange.Summary) { s.stored(t, row) },
