@@ -307,20 +307,20 @@ func turnsOf(x *exchange.Exchange) (out []turn) {
 	if len(body) > gateBytes || json.Unmarshal(body, &in) != nil {
 		return nil
 	}
-	add := func(role string, content json.RawMessage) {
-		if text := contentText(content); text != "" && len(out) < turnsShown {
+	add := func(role, text string) {
+		if text != "" && text != "null" && len(out) < turnsShown {
 			t := turn{Role: role}
 			t.Text, t.Cut = visible(text, excerptBytes/8)
 			out = append(out, t)
 		}
 	}
-	add("system", in.System)
+	add("system", contentText(in.System))
 	for _, m := range in.Messages {
-		add(m.Role, m.Content)
-		add(m.Role+" calls", m.Calls)
+		add(m.Role, contentText(m.Content))
+		add(m.Role+" calls", string(m.Calls))
 	}
-	add("prompt", in.Prompt)
-	add("input", in.Input)
+	add("prompt", contentText(in.Prompt))
+	add("input", contentText(in.Input))
 	return out
 }
 
