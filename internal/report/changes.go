@@ -18,7 +18,8 @@ const leastChange = 0.02
 // leastSamples is the number of samples from which on a range of samples stands for their spread.
 const leastSamples = 6
 
-// Compare sets the numbers of two reports that stand under one name beside each other, in the order of now.
+// Compare sets the numbers of two reports that stand under one name beside each other, in the order of now: those of which one
+// direction is good, and those with a spread.
 func Compare(now, then *Document) []Change {
 	older := map[string]Named{}
 	for _, n := range then.numbers() {
@@ -26,7 +27,7 @@ func Compare(now, then *Document) []Change {
 	}
 	var out []Change
 	for _, n := range now.numbers() {
-		if o, ok := older[n.Name]; ok {
+		if o, ok := older[n.Name]; ok && (n.column.Better != "" || n.cell.spread != nil) {
 			out = append(out, changed(n, o))
 		}
 	}

@@ -1,6 +1,9 @@
 package report
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Named is one number of a report under a name that reports of two times share.
 type Named struct {
@@ -42,6 +45,9 @@ func (s *Section) numbers(out []Named) []Named {
 			v, ok := row[i].Value()
 			if !ok || c.Key || !c.Number {
 				continue
+			}
+			if slices.ContainsFunc(s.Table.Columns[:i], func(o Column) bool { return o.Name == c.Name }) {
+				continue // the first one has the name
 			}
 			n := Named{Value: v, column: c, cell: row[i], where: []string{s.Title, name, c.Name}}
 			n.Name = s.ID + " | " + name + " | " + c.Name

@@ -261,3 +261,6 @@ func (c *Cell) baseline() bool { return !c.drafts() && c.Concurrency <= 1 && c.C
 
 // drafts reports whether speculative decoding was on.
 func (c *Cell) drafts() bool { return c.MTP || c.Method != "" }
+
+// fallback reports whether a GPU was asked for and the engine is known to have run on the CPU.
+func (c *Cell) fallback() bool { return c.CPUFallback != nil && *c.CPUFallback }

@@ -187,8 +187,8 @@ const (
 	notePinned   = "its backend pins an offload of experts itself, though its cells are recorded with 0 offloaded layers"
 )
 
-// label is the head of a column, with the marks of what a reader must know of it.
-func (g *Grid) label(col column, m *marks) string {
+// label is the head of a column, with the marks of what a reader must know of its cells of the model; m is nil for no marks.
+func (g *Grid) label(col column, model string, m *marks) string {
 	words := []string{g.Engine(col.engine)}
 	if col.backend != "" {
 		words = append(words, backendName(col.backend))
@@ -203,7 +203,7 @@ func (g *Grid) label(col column, m *marks) string {
 	if m == nil {
 		return label
 	}
-	for _, note := range g.notesOf(col) {
+	for _, note := range g.notesOf(col, model) {
 		label += " " + m.sign(note)
 	}
 	return label
@@ -216,18 +216,19 @@ func backendName(id string) string {
 	return id
 }
 
-func (g *Grid) notesOf(col column) (notes []string) {
+// notesOf is what a reader must know of the cells of a column, of one model or, for "", of all.
+func (g *Grid) notesOf(col column, model string) (notes []string) {
 	fallback, unknown := false, false
 	twin := column{col.source, col.engine, map[string]string{"cpu": "ggml_cpu", "ggml_cpu": "cpu"}[col.backend], col.tp}
 	hasTwin := false
 	for i := range g.Cells {
 		c := &g.Cells[i]
 		hasTwin = hasTwin || c.Engine == "llamacpp" && c.column() == twin
-		if c.column() != col || c.Status != StatusOK {
+		if c.column() != col || c.Status != StatusOK || model != "" && c.Model != model {
 			continue
 		}
 		unknown = unknown || c.ObservedDevice == ""
-		fallback = fallback || c.CPUFallback != nil && *c.CPUFallback
+		fallback = fallback || c.fallback()
 	}
 	if fallback {
 		notes = append(notes, noteFallback)

@@ -29,6 +29,7 @@ const (
 	reasonPartial   exchange.Reason = "partial"
 	reasonNoValue   exchange.Reason = "not_measured"
 	reasonSources   exchange.Reason = "other_decode_source"
+	reasonFallback  exchange.Reason = "cpu_fallback" // one side ran on the CPU though a GPU was asked for
 	noteUnknownRate                 = "the formula behind both decode rates is not on record: they are divided as unknown against unknown"
 )
 
@@ -58,6 +59,10 @@ func (f figure) divide(subject, reference *Cell) quotient {
 			return q
 		}
 	}
+	if subject.fallback() != reference.fallback() {
+		q.why = reasonFallback
+		return q
+	}
 	if f.field == fieldDecode {
 		if subject.DecodeSource != reference.DecodeSource {
 			q.why = reasonSources
@@ -72,14 +77,11 @@ func (f figure) divide(subject, reference *Cell) quotient {
 }
 
 // cell is the quotient in a table, with the sample of both sides.
-func (q quotient) cell(m *marks) report.Cell {
+func (q quotient) cell() report.Cell {
 	if q.why != "" {
 		return report.Absent(q.why)
 	}
 	c := report.Number(q.value).Toned(toneOf(q.value)).Titled(fmt.Sprintf("n %d against %d", q.sides[0].samples(), q.sides[1].samples()))
-	if q.unknown {
-		m.sign(noteUnknownRate)
-	}
 	return c.Of(slices.Concat(q.sides[0].Exchanges, q.sides[1].Exchanges)...)
 }
 
@@ -140,7 +142,15 @@ func (g *Grid) quotient(a against, f figure, model, scenario string) quotient {
 
 // label names a comparison: TensorSharp / llama.cpp · GGML CUDA.
 func (g *Grid) pairLabel(a against) string {
-	label := g.Engine(g.Subject) + " / " + g.label(column{a.source, a.reference, a.backend, a.tp}, nil)
+	return g.Engine(g.Subject) + " / " + g.label(column{a.source, a.reference, a.backend, a.tp}, "", nil)
+}
+
+// markedPair is the label with a mark where a ratio of the figure divides what is not known to be of one formula.
+func (g *Grid) markedPair(a against, model string, f figure, m *marks) string {
+	label := g.pairLabel(a)
+	if slices.ContainsFunc(g.scenarios(model), func(s string) bool { return g.quotient(a, f, model, s).unknown }) {
+		label += " " + m.sign(noteUnknownRate)
+	}
 	return label
 }
 
@@ -175,7 +185,7 @@ func ratioColumn(name string) report.Column {
 }
 
 func (g *Grid) means(model string, a against, m *marks) []report.Cell {
-	row := []report.Cell{report.Text(model), report.Text(g.pairLabel(a))}
+	row := []report.Cell{report.Text(model), report.Text(g.markedPair(a, model, figures[0], m))}
 	counts, intervals := "", ""
 	for i, f := range figures {
 		var values []float64
@@ -183,9 +193,6 @@ func (g *Grid) means(model string, a against, m *marks) []report.Cell {
 			q := g.quotient(a, f, model, scenario)
 			if q.why == "" {
 				values = append(values, q.value)
-			}
-			if q.unknown {
-				m.sign(noteUnknownRate)
 			}
 		}
 		mean, n, interval := stat.GeoMean(values)

@@ -17,7 +17,7 @@ func sortPoints(ps []chart.Point) {
 
 // place names a row of an axis table.
 func (g *Grid) place(c *Cell) []report.Cell {
-	return []report.Cell{report.Text(c.Model), report.Text(g.label(c.column(), nil)), report.Text(c.Scenario)}
+	return []report.Cell{report.Text(c.Model), report.Text(g.label(c.column(), "", nil)), report.Text(c.Scenario)}
 }
 
 func placeColumns() []report.Column {
@@ -118,7 +118,7 @@ func (g *Grid) degreeRows(t *report.Table, c *Cell, degrees []int) {
 	}
 	first := column{c.Source, c.Engine, c.Backend, 1}
 	for _, f := range figures[:2] {
-		row := []report.Cell{report.Text(c.Model), report.Text(g.label(first, nil)), report.Text(c.Scenario), report.Text(f.name)}
+		row := []report.Cell{report.Text(c.Model), report.Text(g.label(first, "", nil)), report.Text(c.Scenario), report.Text(f.name)}
 		var lowest, highest *Cell
 		for _, p := range at {
 			value := 0.0
@@ -190,7 +190,7 @@ func (g *Grid) scalingSection() (report.Section, bool) {
 			plots[name] = &chart.Plot{Title: "Scaling, " + name, X: chart.Axis{Label: "requests at a time"}, Y: chart.Axis{Label: "aggregate decode", Unit: "tok/s"}}
 			order = append(order, name)
 		}
-		addPoint(plots[name], g.label(c.column(), nil), chart.Point{X: float64(c.Concurrency), Y: c.AggregateTPS}, c.ok() && c.RequestsOK >= c.Concurrency && c.AggregateTPS > 0)
+		addPoint(plots[name], g.label(c.column(), "", nil), chart.Point{X: float64(c.Concurrency), Y: c.AggregateTPS}, c.ok() && c.RequestsOK >= c.Concurrency && c.AggregateTPS > 0)
 	}
 	for _, name := range order {
 		s.Charts = append(s.Charts, report.Chart{ID: "chart-scaling-" + slug(name), Title: "Aggregate decode rate against requests at a time, " + name, SVG: chart.Lines(*plots[name])})
@@ -296,9 +296,9 @@ func (g *Grid) clockSection() (report.Section, bool) {
 
 // clockTable is the form of a comparison of the two clocks.
 func clockTable(key []report.Column) report.Table {
-	part := report.Column{Name: "difference", Unit: "%", Number: true, Digits: 1}
+	part := func(name string) report.Column { return report.Column{Name: name, Unit: "%", Number: true, Digits: 1} }
 	return report.Table{Formula: "difference: ours / engine - 1; above 5 % it is marked", Source: "our clock on the wire, and what the engine says of itself",
-		Columns: append(key, rateColumn("decode, ours"), rateColumn("decode, engine"), part, rateColumn("prefill, ours"), rateColumn("prefill, engine"), part)}
+		Columns: append(key, rateColumn("decode, ours"), rateColumn("decode, engine"), part("decode difference"), rateColumn("prefill, ours"), rateColumn("prefill, engine"), part("prefill difference"))}
 }
 
 const clocksPart = 5.0 // percent

@@ -240,8 +240,8 @@ func (e *Evidence) standingsSection() (report.Section, bool) {
 }
 
 func standingsTable(list []standing) report.Table {
-	t := report.Table{Formula: "above 1.00× the candidate or subject is better, also in a time", Source: "verdicts of comparisons that are told from noise; ratios of cells that show another number than 1.00×",
-		Columns: []report.Column{{Name: "Metric", Key: true}, {Name: "Where", Key: true}, ratioColumn("better by"), {Name: "95 % interval"}, {Name: "n"}}}
+	t := report.Table{Formula: "factor: above 1.00× the candidate or subject is better, also in a time", Source: "verdicts of comparisons that are told from noise; ratios of cells that show another number than 1.00×",
+		Columns: []report.Column{{Name: "Metric", Key: true}, {Name: "Where", Key: true}, ratioColumn("factor"), {Name: "95 % interval"}, {Name: "n"}}}
 	for _, s := range list[:min(len(list), mostStandings)] {
 		t.Add(report.Text(s.what), report.Text(s.where), report.Number(s.ratio).Toned(toneOf(s.ratio)).In(s.ref), report.Text(s.interval), report.Text(s.n))
 	}

@@ -95,7 +95,7 @@ func (e *Evidence) limitsSection() report.Section {
 		say("Cells of result files rest on one measurement each unless the file says otherwise: their ratios have no interval.")
 	}
 	if n := len(e.CellsLeft); n > 0 {
-		say("%d JSON files of the result directories are no cells and were left out: %s.", n, firstRunes(strings.Join(e.CellsLeft, ", "), excerptRunes))
+		say("JSON files of the result directories that are no cells were left out, %d: %s.", n, firstRunes(strings.Join(e.CellsLeft, ", "), excerptRunes))
 	}
 	if len(s.Lead) == 0 {
 		s.Lead = []string{"None that the evidence tells of."}
@@ -143,6 +143,9 @@ func (e *Evidence) reproduceSection() report.Section {
 	}
 	for _, f := range e.Files {
 		s.Table.Add(report.Text(f.Name), report.Text(f.Value))
+	}
+	if len(s.Table.Rows) == 0 {
+		s.Lead, s.Table = []string{"No command is on record."}, report.Table{}
 	}
 	return s
 }

@@ -46,7 +46,7 @@ func (g *Grid) figureSection(f figure, model string) report.Section {
 	}
 	columns := g.columns(model)
 	for _, col := range columns {
-		s.Table.Columns = append(s.Table.Columns, report.Column{Name: g.label(col, m), Number: true, Digits: 1, Better: better})
+		s.Table.Columns = append(s.Table.Columns, report.Column{Name: g.label(col, model, m), Number: true, Digits: 1, Better: better})
 	}
 	bars := chart.BarPlot{Title: title + " of " + model, Axis: chart.Axis{Label: f.name, Unit: f.unit}}
 	for _, scenario := range g.scenarios(model) {
@@ -61,7 +61,7 @@ func (g *Grid) figureSection(f figure, model string) report.Section {
 			cell := shown(c, value, f.field)
 			row = append(row, cell)
 			if c != nil && c.Status != StatusSkipped {
-				group.Bars = append(group.Bars, barOf(cell, g.label(col, nil), slices.Index(g.engines(), col.engine)))
+				group.Bars = append(group.Bars, barOf(cell, g.label(col, "", nil), slices.Index(g.engines(), col.engine)))
 			}
 		}
 		s.Table.Add(row...)
@@ -92,7 +92,7 @@ func barOf(c report.Cell, label string, series int) chart.Bar {
 func (g *Grid) prefillChart(model string) (report.Chart, bool) {
 	p := chart.Plot{Title: "Prefill against prompt length, " + model, X: chart.Axis{Label: "prompt", Unit: "tokens", Log: true}, Y: chart.Axis{Label: "prefill", Unit: "tok/s"}}
 	for _, col := range g.columns(model) {
-		s := chart.Series{Name: g.label(col, nil)}
+		s := chart.Series{Name: g.label(col, "", nil)}
 		for _, scenario := range g.scenarios(model) {
 			c := g.cell(col, model, scenario, (*Cell).baseline)
 			if _, known := promptLength(scenario); known && c.ok() && c.PrefillTPS > 0 && c.PromptTokens > 0 {
@@ -141,12 +141,12 @@ func (g *Grid) ratiosOf(model string) report.Section {
 			Columns: []report.Column{{Name: "Scenario", Key: true}}}
 		m := &marks{}
 		for _, a := range pairs {
-			part.Table.Columns = append(part.Table.Columns, ratioColumn(g.pairLabel(a)))
+			part.Table.Columns = append(part.Table.Columns, ratioColumn(g.markedPair(a, model, f, m)))
 		}
 		for _, scenario := range g.scenarios(model) {
 			row := []report.Cell{report.Text(scenario)}
 			for _, a := range pairs {
-				row = append(row, g.quotient(a, f, model, scenario).cell(m))
+				row = append(row, g.quotient(a, f, model, scenario).cell())
 			}
 			part.Table.Add(row...)
 		}
@@ -178,7 +178,7 @@ func (g *Grid) sourcesSection() (report.Section, bool) {
 		if first == nil {
 			continue
 		}
-		row := []report.Cell{report.Text(c.Source), report.Text(c.Model), report.Text(g.label(col, nil)), report.Text(c.Scenario)}
+		row := []report.Cell{report.Text(c.Source), report.Text(c.Model), report.Text(g.label(col, "", nil)), report.Text(c.Scenario)}
 		for _, f := range figures {
 			f.lower = false
 			q := f.divide(first, c)
@@ -209,7 +209,7 @@ func (g *Grid) skippedSection() (report.Section, bool) {
 		case c.Status == StatusFail:
 			status = status.Toned(report.Bad)
 		}
-		s.Table.Add(report.Text(c.Model), report.Text(g.label(c.column(), nil)), report.Text(c.Scenario), report.Text(c.point()), status, report.Text(c.Detail))
+		s.Table.Add(report.Text(c.Model), report.Text(g.label(c.column(), "", nil)), report.Text(c.Scenario), report.Text(c.point()), status, report.Text(c.Detail))
 	}
 	return s, len(s.Table.Rows) > 0
 }

@@ -133,7 +133,7 @@ func (g *Grid) excerpt(l likeness) report.Excerpt {
 		if len(c.Exchanges) > 0 {
 			ref = string(c.Exchanges[0])
 		}
-		e.Sides, e.Refs = append(e.Sides, g.label(c.column(), nil)), append(e.Refs, ref)
+		e.Sides, e.Refs = append(e.Sides, g.label(c.column(), "", nil)), append(e.Refs, ref)
 		e.Texts = append(e.Texts, firstRunes(string(rest[min(d.Offset, len(rest)):]), excerptRunes))
 	}
 	return e

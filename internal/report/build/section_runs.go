@@ -38,7 +38,7 @@ var shownMetrics = [...]struct {
 func (e *Evidence) runsSection() report.Section {
 	s := report.Section{ID: "figures", Title: "Figures of each run", Parts: []report.Section{e.outcomesPart()}}
 	for _, m := range shownMetrics {
-		if p, ok := e.metricPart(m.metric, m.title, m.better, m.drawn); ok {
+		if p, ok := e.metricPart(m.metric, m.title, m.better, m.drawn); ok && !e.repeats(m.metric) {
 			s.Parts = append(s.Parts, p)
 		}
 	}
@@ -49,12 +49,25 @@ func (e *Evidence) runsSection() report.Section {
 	return s
 }
 
+// twins are metrics that say the same where nothing was thought about first, and nothing came from a cache.
+var twins = map[string]string{measure.AnswerTTFTMS: measure.TTFTMS, measure.PrefillUncachedTPS: measure.PrefillTPS}
+
+// repeats reports whether a metric only says what its twin says, in every run.
+func (e *Evidence) repeats(metric string) bool {
+	twin := twins[metric]
+	return twin != "" && !slices.ContainsFunc(e.Runs, func(r *Run) bool {
+		run := r.all.totals.Run()
+		a, b := run.Metric(metric).Summary, run.Metric(twin).Summary
+		return a.N != b.N || a.N > 0 && (*a.Mean != *b.Mean || *a.Median != *b.Median)
+	})
+}
+
 // outcomesPart is how many exchanges each run has, how they ended and how busy it kept its engine.
 func (e *Evidence) outcomesPart() report.Section {
 	p := report.Section{ID: "outcomes", Title: "What was sent and how it ended"}
 	p.Table = report.Table{Formula: "in flight: median over the requests of how many ran when each was sent; tokens a second: of complete answers, over the whole run and over its steady window (at least 90 % of the peak in flight)",
 		Source: "exchanges of the store; warm-ups are in no figure", Columns: []report.Column{{Name: "Run", Key: true}, {Name: "State"}, {Name: "Exchanges", Number: true}, {Name: "complete", Number: true},
-			{Name: "failed", Number: true}, {Name: "warm-ups", Number: true}, {Name: "in flight", Number: true}, {Name: "peak", Number: true}, {Name: "seconds", Number: true, Digits: 1},
+			{Name: "failed", Number: true, Better: report.Lower}, {Name: "warm-ups", Number: true}, {Name: "in flight", Number: true}, {Name: "peak", Number: true}, {Name: "seconds", Number: true, Digits: 1},
 			rateColumn("whole run"), rateColumn("steady")}}
 	for _, r := range e.Runs {
 		run, load := r.all.totals.Run(), r.load.Load()
