@@ -30,7 +30,7 @@ func (p *program) simCommand() *cli.Command {
 			&cli.IntFlag{Name: "context", Usage: "`N` tokens of prompt and answer together at most (default: no limit)"},
 			&cli.StringFlag{Name: "play", Usage: "answer every request with what `FILE` holds: frames (JSON), or a raw response; NAME.chunks.tsv beside NAME.response.txt gives its times"},
 			&cli.StringFlag{Name: "as", Usage: "answer those who ask what it is as `ENGINE` does: " + strings.Join(sim.Disguises(), ", ")},
-			&cli.StringFlag{Name: "toy", Usage: "be a toy model whose log-probabilities can be set: `JSON` with seed, drafts, limit and nudges, {} for none"},
+			&cli.StringFlag{Name: "toy", Usage: "be a toy model whose log-probabilities can be set: `JSON` with seed, drafts, limit, delay_ms and nudges, {} for none of them"},
 			&cli.Float64Flag{Name: "speed", Value: 1, Usage: "`FACTOR` on the times of a played response, 0 = at once"},
 			&cli.BoolFlag{Name: "insecure", Usage: "allow listening beyond this machine"},
 			jsonFlag(),

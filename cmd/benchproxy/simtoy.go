@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/sim"
 	"github.com/benchproxy/benchproxy/internal/strict"
@@ -12,6 +13,7 @@ type toyFlag struct {
 	Seed   uint64 `json:"seed"`   // of the model; toys of one seed are the same model
 	Drafts bool   `json:"drafts"` // it drafts, unless a request says draft:false
 	Limit  int    `json:"limit"`  // tokens of a prompt; 0 = any number
+	Delay  int    `json:"delay_ms"`
 	Nudges []struct {
 		At   int                      `json:"at"`   // place, in tokens of prompt and answer
 		Gaps map[sim.Numerics]float64 `json:"gaps"` // nats by which the first choice is preferred, by the way of computing
@@ -34,5 +36,12 @@ func toyOf(text string) (sim.Handler, error) {
 		}
 		o.Nudges = append(o.Nudges, sim.Nudge{At: n.At, Gaps: n.Gaps})
 	}
-	return sim.NewToy(o).Handler(), nil
+	toy := sim.NewToy(o).Handler()
+	return func(r sim.Request) *sim.Script {
+		s := toy(r)
+		for i := range s.Steps {
+			s.Steps[i].At = time.Duration(f.Delay) * time.Millisecond
+		}
+		return s
+	}, nil
 }
