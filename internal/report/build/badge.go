@@ -43,7 +43,7 @@ func Badge(e *Evidence) report.Badge {
 		return e.Gates[i].badge()
 	}
 	for _, r := range e.Runs {
-		if s := r.all.totals.Run().Metric(measure.DecodeTPS).Summary; s.Median != nil {
+		if s := r.all.sum().Metric(measure.DecodeTPS).Summary; s.Median != nil {
 			return report.Badge{Label: "decode", Value: fmt.Sprintf("%.1f tok/s (n %d)", *s.Median, s.N)}
 		}
 	}

@@ -75,7 +75,7 @@ func (c *Cell) csv() []report.Cell {
 
 // cell is a group of a run in the form of a cell: medians over its exchanges.
 func (r *Run) cell(g *group) Cell {
-	run, load := g.totals.Run(), g.load.Load()
+	run, load := g.sum(), g.load.Load()
 	c := Cell{Source: r.Label, Engine: g.engine, Model: g.model, Scenario: g.scenario, Status: StatusOK, TP: 1, Concurrency: max(load.InFlight, 1),
 		RequestsOK: run.Outcomes[exchange.OutcomeComplete], Exchanges: g.ids, Spreads: map[string]Spread{}, DecodeSource: string(measure.SourceStreamWindow)}
 	if c.RequestsOK == 0 {

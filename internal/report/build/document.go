@@ -84,7 +84,7 @@ func (e *Evidence) facts() []report.Fact {
 		}
 	}
 	for _, r := range e.Runs {
-		words := []string{fmt.Sprintf("%d exchanges", r.all.totals.Run().Exchanges)}
+		words := []string{fmt.Sprintf("%d exchanges", r.all.sum().Exchanges)}
 		if d := r.deployments(); len(d) > 0 && d[0].Engine != "" {
 			words = append(words, strings.TrimSpace(e.Engine(d[0].Engine)+" "+d[0].Version))
 		} else if r.Run.Identity.Engine != "" {
@@ -175,7 +175,7 @@ func (g *Grid) sentences() []string {
 const mostSentences = 6
 
 func (r *Run) sentence() string {
-	run := r.all.totals.Run()
+	run := r.all.sum()
 	words := []string{fmt.Sprintf("%d of %d exchanges complete", run.Outcomes[exchange.OutcomeComplete], run.Exchanges)}
 	for _, m := range []struct{ metric, name, unit string }{{measure.TTFTMS, "TTFT", "ms"}, {measure.DecodeTPS, "decode", "tok/s"}} {
 		s := run.Metric(m.metric).Summary
@@ -212,7 +212,7 @@ func (e *Evidence) missedTargets() (out []string) {
 func (e *Evidence) failedText() string {
 	var words []string
 	for _, r := range e.Runs {
-		run := r.all.totals.Run()
+		run := r.all.sum()
 		if n := run.Exchanges - run.Outcomes[exchange.OutcomeComplete]; n > 0 {
 			words = append(words, fmt.Sprintf("%d of %d in %s", n, run.Exchanges, r.Label))
 		}

@@ -55,6 +55,7 @@ type wave struct {
 type group struct {
 	upstream, engine, model, scenario string
 	totals                            measure.Totals
+	summed                            *measure.Run // of all of totals; nil until it is asked for
 	load                              *compare.LoadMeter
 	ids                               []exchange.ID // the first ones
 	prompt, completion                []float64
@@ -114,6 +115,21 @@ func NewRun(run exchange.Run, upstream string, sets []measure.Set) *Run {
 	return r
 }
 
+// sum is the group as it is now.
+func (g *group) sum() *measure.Run {
+	if g.summed == nil {
+		run := g.totals.Run()
+		g.summed = &run
+	}
+	return g.summed
+}
+
+// take adds a row to the samples.
+func (g *group) take(row *exchange.Summary) {
+	g.totals.Add(row)
+	g.summed = nil
+}
+
 func newGroup(model, scenario string) *group {
 	return &group{model: model, scenario: scenario, load: compare.NewLoadMeter(nil), flags: map[string]int{}}
 }
@@ -121,7 +137,7 @@ func newGroup(model, scenario string) *group {
 // Add takes an exchange of the run with its analysis and its row.
 func (r *Run) Add(x *exchange.Exchange, a *measure.Analysis, row *exchange.Summary) {
 	r.list(row)
-	r.all.totals.Add(row)
+	r.all.take(row)
 	if row.Dialect == "" || row.Item != nil && row.Item.Warmup {
 		return
 	}
@@ -134,7 +150,7 @@ func (r *Run) Add(x *exchange.Exchange, a *measure.Analysis, row *exchange.Summa
 	for _, into := range []*group{&r.all, g} {
 		into.add(a, row)
 	}
-	g.totals.Add(row)
+	g.take(row)
 	g.load.Add(x, row)
 	for _, ms := range measure.EventGaps(x, a) {
 		r.gaps.Add(ms * 1e6)

@@ -141,7 +141,7 @@ func usColumn(name string) report.Column {
 }
 
 func instrumentRow(r *Run) []report.Cell {
-	run := r.all.totals.Run()
+	run := r.all.sum()
 	p50, p99, stall := run.Metric(measure.AddedP50US).Summary, run.Metric(measure.AddedP99US).Summary, run.Metric(measure.WriteStallMS).Summary
 	row := []report.Cell{report.Text(r.Label).In(evidenceID(r)), report.Count(p50.N), report.Optional(p50.Median, "no_client_write"), report.Optional(p99.Median, "no_client_write"),
 		report.Optional(p99.Max, "no_client_write"), report.Optional(stall.Max, "no_client_write")}
@@ -337,7 +337,7 @@ func (e *Evidence) draftsSection() (report.Section, bool) {
 		method := ""
 		if stated := r.Run.Drafting; stated != nil {
 			if method = stated.Method; stated.BaselineTPS != nil {
-				speedup = report.Figure(r.all.totals.Run().DraftSpeedup(*stated.BaselineTPS))
+				speedup = report.Figure(r.all.sum().DraftSpeedup(*stated.BaselineTPS))
 			}
 		}
 		for _, dep := range r.deployments() {

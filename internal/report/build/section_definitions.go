@@ -18,7 +18,7 @@ const ownSet = "benchproxy"
 func (e *Evidence) definitionsSection() (report.Section, bool) {
 	s := report.Section{ID: "definitions", Title: "The same timelines by the definitions of other tools",
 		Lead: []string{"No request was sent again: these are other formulas over the same bytes and stamps. A tool's own program may differ where it loses events; what it would fail on is no sample."}}
-	s.Table = report.Table{Formula: "in each row", Source: "all complete exchanges of each run", Sample: "n stands in the title of each number", Spread: "least and largest sample, in the title",
+	s.Table = report.Table{Formula: "in each row", Source: "what each tool takes for a success: most take a stream that ends early for one, so their n may be larger than ours", Sample: "n stands in the title of each number", Spread: "least and largest sample, in the title",
 		Columns: []report.Column{{Name: "Figure", Key: true}, {Name: "Tool", Key: true}, {Name: "Formula"}, {Name: "Unit"}}}
 	for _, r := range e.Runs {
 		s.Table.Columns = append(s.Table.Columns, report.Column{Name: r.Label, Number: true, Digits: 1})
@@ -90,7 +90,7 @@ func unitOf(figure string) string {
 
 // own is the median of a figure by our definition.
 func (r *Run) own(figure string) report.Cell {
-	m := r.all.totals.Run().Metric(figure)
+	m := r.all.sum().Metric(figure)
 	if m.Summary.N == 0 && figure == measure.CompletionTokens {
 		m.Summary = stat.Summarize(r.all.completion)
 	}

@@ -28,7 +28,7 @@ func ParseTarget(text string) (Target, error) {
 
 // missed reports whether a run missed the target; known is false when the run has no such number.
 func (t *Target) missed(r *Run) (median float64, missed, known bool) {
-	m := r.all.totals.Run().Metric(t.Metric).Summary.Median
+	m := r.all.sum().Metric(t.Metric).Summary.Median
 	if m == nil {
 		return 0, false, false
 	}
@@ -73,7 +73,7 @@ func (e *Evidence) limitsSection() report.Section {
 		if n := r.Run.Counts.Dropped; n > 0 {
 			say("%d exchanges of %s were seen and not stored.", n, r.Label)
 		}
-		if n := r.all.totals.Run().Truncated; n > 0 {
+		if n := r.all.sum().Truncated; n > 0 {
 			say("%d records of %s were cut at a memory bound.", n, r.Label)
 		}
 		if n := r.all.flags["tokens_estimated"]; n > 0 {

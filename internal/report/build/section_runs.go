@@ -56,7 +56,7 @@ var twins = map[string]string{measure.AnswerTTFTMS: measure.TTFTMS, measure.Pref
 func (e *Evidence) repeats(metric string) bool {
 	twin := twins[metric]
 	return twin != "" && !slices.ContainsFunc(e.Runs, func(r *Run) bool {
-		run := r.all.totals.Run()
+		run := r.all.sum()
 		a, b := run.Metric(metric).Summary, run.Metric(twin).Summary
 		return a.N != b.N || a.N > 0 && (*a.Mean != *b.Mean || *a.Median != *b.Median)
 	})
@@ -70,7 +70,7 @@ func (e *Evidence) outcomesPart() report.Section {
 			{Name: "failed", Number: true, Better: report.Lower}, {Name: "warm-ups", Number: true}, {Name: "in flight", Number: true}, {Name: "peak", Number: true}, {Name: "seconds", Number: true, Digits: 1},
 			rateColumn("whole run"), rateColumn("steady")}}
 	for _, r := range e.Runs {
-		run, load := r.all.totals.Run(), r.load.Load()
+		run, load := r.all.sum(), r.load.Load()
 		complete := run.Outcomes[exchange.OutcomeComplete]
 		state := report.Text(string(r.Run.State))
 		if r.Run.State != exchange.RunComplete {
@@ -112,7 +112,7 @@ func (e *Evidence) metricPart(metric, title, better string, drawn bool) (report.
 	bars := chart.BarPlot{Title: title}
 	for _, r := range e.Runs {
 		for _, g := range r.groups {
-			m := g.totals.Run().Metric(metric)
+			m := g.sum().Metric(metric)
 			if len(p.Table.Columns) == 0 {
 				p.Table.Columns = summaryColumns(m.Unit, better)
 				bars.Axis = chart.Axis{Label: metric, Unit: m.Unit}
@@ -234,7 +234,7 @@ func (e *Evidence) failuresSection() (report.Section, bool) {
 	s.Table.Source = "exchanges of the store that did not end complete"
 	s.Table.Columns = []report.Column{{Name: "Run"}, {Name: "#", Number: true}, {Name: "Exchange"}, {Name: "Outcome"}, {Name: "Status", Number: true}, {Name: "Whose"}, {Name: "Why"}}
 	for _, r := range e.Runs {
-		run := r.all.totals.Run()
+		run := r.all.sum()
 		failed := run.Exchanges - run.Outcomes[exchange.OutcomeComplete]
 		s.Table.Omitted += max(0, failed-len(r.failures))
 		for i := range r.failures {
