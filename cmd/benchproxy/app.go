@@ -73,6 +73,7 @@ func (p *program) app() *cli.App {
 			p.goldenCommand(),
 			p.validateCommand(),
 			p.enginesCommand(),
+			p.configCommand(),
 			p.modelsCommand(),
 			p.uiCommand(),
 			p.simCommand(),

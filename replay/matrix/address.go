@@ -17,6 +17,7 @@ func (r *resolver) chooseModels() {
 		for i := range r.c.Models {
 			names = append(names, r.c.Models[i].ID)
 		}
+		r.silent("defaults.models", names)
 	}
 	var out []Address
 	for _, name := range names {

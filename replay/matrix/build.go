@@ -139,7 +139,7 @@ func (b *builder) installed(e *Engine) ([]string, error) {
 	if !known {
 		return nil, fmt.Errorf("%w: what is installed on %s is not known: it does not answer, or was not asked", exchange.ErrUnreachable, e.ID)
 	}
-	names := InstalledOf(e.Profile, listed, b.c.catalog.Profiles())
+	names := InstalledOf(e.Profile, listed, b.c.Catalog.Profiles())
 	for i, name := range names {
 		own := find(b.c.Models, func(m *Model) bool { f, on := m.Engines[e.ID]; return on && f.Name == name })
 		if own != nil {

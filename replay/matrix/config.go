@@ -21,11 +21,11 @@ type Config struct {
 	Defaults  Defaults       // of the run, flags included
 	Baseline  Baseline       // what the file itself says, see there
 	Profiles  map[string]json.RawMessage
-	Settings  []Setting // every value that was read, with its source
-	Warnings  []string  // what is accepted and may not be meant
+	Settings  []Setting        // every value that was read, with its source
+	Warnings  []string         // what is accepted and may not be meant
+	Catalog   *engines.Catalog // with the profiles of the file
 
 	library Library
-	catalog *engines.Catalog
 }
 
 // Baseline is what the file itself says of conditions that have no place in the names of other tools: a cell under another

@@ -3,6 +3,7 @@ package matrix
 import (
 	"errors"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/benchproxy/benchproxy/engines"
@@ -41,10 +42,13 @@ func (l scenarios) Describe(name string) (Scenario, error) {
 	return out, nil
 }
 
+// builtinCatalog is read once for all tests; nothing is added to it.
+var builtinCatalog = sync.OnceValues(engines.Builtin)
+
 // input is a config file as the program would read it, with variables and flags.
 func input(t testing.TB, raw string, vars, flags map[string]string) Input {
 	t.Helper()
-	catalog, err := engines.Builtin()
+	catalog, err := builtinCatalog()
 	if err != nil {
 		t.Fatal(err)
 	}

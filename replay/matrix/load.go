@@ -81,7 +81,7 @@ func Load(in Input) (*Config, error) {
 	if err := b.err(); err != nil {
 		return nil, fmt.Errorf("read config: %w", err)
 	}
-	r := resolver{binder: b, in: in, root: root, doc: &doc, c: &Config{File: in.File, catalog: catalog}}
+	r := resolver{binder: b, in: in, root: root, doc: &doc, c: &Config{File: in.File, Catalog: catalog}}
 	for _, step := range []func(){r.paths, r.engines, r.backends, r.models, r.library, r.scenarios, r.defaults, r.warn} {
 		step()
 	}

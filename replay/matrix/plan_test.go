@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/engines/launch"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
@@ -17,7 +16,7 @@ import (
 // commandLine is what package launch makes of a group.
 func commandLine(t *testing.T, g *Group) ([]string, []string) {
 	t.Helper()
-	catalog, err := engines.Builtin()
+	catalog, err := builtinCatalog()
 	if err != nil {
 		t.Fatal(err)
 	}

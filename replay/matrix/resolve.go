@@ -42,7 +42,7 @@ func (r *resolver) engines() {
 	for _, e := range r.doc.Engines {
 		r.engine(e.id, e.doc, e.line, true)
 	}
-	rest := r.c.catalog.Profiles()
+	rest := r.c.Catalog.Profiles()
 	first := []string{"tensorsharp", "llamacpp", "vllm"}
 	slices.SortStableFunc(rest, func(a, b engines.Profile) int {
 		return cmp.Compare(rank(first, a.ID), rank(first, b.ID))
@@ -63,13 +63,13 @@ func rank(first []string, id string) int {
 
 func (r *resolver) engine(id string, d engineDoc, at *node, declared bool) {
 	key := below("engines", id)
-	profile, known := r.c.catalog.Lookup(cmp.Or(d.Profile, id))
+	profile, known := r.c.Catalog.Lookup(cmp.Or(d.Profile, id))
 	if !known && d.Profile == "" && d.URL.URL != "" {
-		profile, known = r.c.catalog.Lookup("generic")
+		profile, known = r.c.Catalog.Lookup("generic")
 	}
 	if !known {
 		r.problem(at, key, "there is no engine %q in the catalog%s; or give it a url, or say which profile it has",
-			cmp.Or(d.Profile, id), suggest(cmp.Or(d.Profile, id), profileIDs(r.c.catalog)))
+			cmp.Or(d.Profile, id), suggest(cmp.Or(d.Profile, id), profileIDs(r.c.Catalog)))
 		return
 	}
 	e := Engine{
@@ -132,7 +132,7 @@ func (r *resolver) engineID(name string) (string, bool) {
 			return e.ID, true
 		}
 	}
-	p, known := r.c.catalog.Lookup(name)
+	p, known := r.c.Catalog.Lookup(name)
 	if !known {
 		return "", false
 	}

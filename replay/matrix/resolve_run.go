@@ -166,6 +166,7 @@ func (r *resolver) chooseScenarios() {
 		for i := range r.c.Scenarios {
 			names = append(names, r.c.Scenarios[i].ID)
 		}
+		r.silent(key, names)
 	}
 	for _, id := range names {
 		if r.c.scenario(id) == nil {
@@ -182,6 +183,11 @@ func (r *resolver) chooseScenarios() {
 		}
 		r.c.Defaults.Scenarios = append(r.c.Defaults.Scenarios, id)
 	}
+}
+
+// silent notes what is selected where the config says nothing: all that the file declares.
+func (r *resolver) silent(key string, names []string) {
+	r.note(&node{from: origin{source: SourceBuiltin}}, key, strings.Join(names, ","))
 }
 
 // at is the node of a default, or the section when it has none.
@@ -209,6 +215,9 @@ func (r *resolver) chooseBackends() {
 	if len(names) == 0 {
 		names = []string{"ggml_cuda"}
 	}
+	if len(r.doc.Defaults.Backends) == 0 {
+		r.silent("defaults.backends", names)
+	}
 	var words []string
 	for i := range r.c.Backends {
 		words = append(append(words, r.c.Backends[i].ID), r.c.Backends[i].Aliases...)
@@ -233,6 +242,7 @@ func (r *resolver) chooseEngines() {
 				names = append(names, r.c.Engines[i].ID)
 			}
 		}
+		r.silent("defaults.engines", names)
 	}
 	var ids []string
 	for _, name := range names {

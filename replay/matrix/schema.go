@@ -4,19 +4,33 @@ import (
 	"encoding/json"
 	"reflect"
 	"strconv"
+	"strings"
 )
 
 // JSONSchema is the schema of a config file, for editors: draft 2020-12, written from the same types that read the file.
 // ids of engines, where the catalog's are given, are among the keys that are offered.
 func JSONSchema(engineIDs []string) ([]byte, error) {
-	w := schemaWriter{engines: engineIDs}
+	w := schemaWriter{engines: engineIDs, defs: object{}}
 	root := w.of(reflect.TypeFor[document]())
+	root["$defs"] = w.defs
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "benchproxy benchmark config"
 	return json.MarshalIndent(root, "", "  ")
 }
 
-type schemaWriter struct{ engines []string }
+type schemaWriter struct {
+	engines []string
+	defs    object // schemas that stand in many places, by name
+}
+
+// shared is a reference to a schema that is written once.
+func (w schemaWriter) shared(name string, write func() object) object {
+	if _, there := w.defs[name]; !there {
+		w.defs[name] = nil // it may hold itself
+		w.defs[name] = write()
+	}
+	return object{"$ref": "#/$defs/" + name}
+}
 
 // object is a schema.
 type object = map[string]any
@@ -71,9 +85,11 @@ func (w schemaWriter) special(t reflect.Type) object {
 	case reflect.TypeFor[rawDoc]():
 		return ofType("object")
 	case reflect.TypeFor[pathDoc](), reflect.TypeFor[urlDoc](), reflect.TypeFor[sourceDoc](), reflect.TypeFor[modelOnDoc]():
-		return anyOf(ofType("string"), w.structure(t))
+		return w.shared(strings.TrimSuffix(t.Name(), "Doc"), func() object { return anyOf(ofType("string"), w.structure(t)) })
 	case reflect.TypeFor[mappingDoc]():
-		return anyOf(ofType("boolean"), ofType("string"), ofType("integer"), w.structure(t))
+		return w.shared("mapping", func() object {
+			return anyOf(ofType("boolean"), ofType("string"), ofType("integer"), w.structure(t))
+		})
 	case reflect.TypeFor[backendDoc]():
 		return w.backend(t)
 	case reflect.TypeFor[registry[engineDoc]]():
