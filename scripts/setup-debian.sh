@@ -5,10 +5,11 @@
 #   nlohmann-json3-dev     headers that the engine's module zip leaves out
 #   libstb-dev             the same
 #   git, ca-certificates   the Go toolchain fetches modules with them
+#   prometheus             promtool, which checks the metrics; its server is not started by us
 #   nodejs, npm            the JavaScript clients, where no node and npm are there already
 set -eu
 
-packages="gcc g++ libc6-dev nlohmann-json3-dev libstb-dev git ca-certificates"
+packages="gcc g++ libc6-dev nlohmann-json3-dev libstb-dev git ca-certificates prometheus"
 command -v node >/dev/null && command -v npm >/dev/null || packages="$packages nodejs npm"
 
 missing=""

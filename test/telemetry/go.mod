@@ -1,0 +1,3 @@
+module github.com/benchproxy/benchproxy/test/telemetry
+
+go 1.26.0
