@@ -56,11 +56,22 @@ func (a *Asked) Word(path ...string) string {
 	return s
 }
 
+// loads reports whether a request has an engine load or unload a model, and asks for nothing: so Ollama takes one that holds
+// neither a prompt nor a message nor a picture.
+func (a *Asked) loads() bool {
+	var messages []json.RawMessage
+	if v := a.Field("messages"); v != nil && json.Unmarshal(v, &messages) != nil {
+		return false
+	}
+	return a.Dialect == wire.DialectOllama && a.Fields != nil && len(messages) == 0 && a.Field("images") == nil &&
+		(a.Field("prompt") == nil || string(a.Field("prompt")) == `""`)
+}
+
 // Auto lists the checks that an exchange of no suite can be judged by: its own request says what to expect. It is nil
 // for a request that asks for no generated answer.
 func Auto(x *exchange.Exchange) []exchange.Check {
 	a := AskedOf(x)
-	if x.Request.Method != http.MethodPost || x.Tunnel != nil || a.Dialect == wire.DialectNone || a.Dialect == wire.DialectEmbeddings {
+	if x.Request.Method != http.MethodPost || x.Tunnel != nil || a.Dialect == wire.DialectNone || a.Dialect == wire.DialectEmbeddings || a.loads() {
 		return nil
 	}
 	var out []exchange.Check

@@ -21,14 +21,14 @@ const (
 
 // lab is an engine that is asked without a network: what it answers is sealed at once, on a clock of its own.
 type lab struct {
-	t    *testing.T
+	t    testing.TB
 	toy  sim.Handler
 	name string
 	n    int
 	at   time.Time
 }
 
-func newLab(t *testing.T, name string, o sim.ToyOptions) *lab {
+func newLab(t testing.TB, name string, o sim.ToyOptions) *lab {
 	return &lab{t: t, toy: sim.NewToy(o).Handler(), name: name, at: time.Unix(1_800_000_000, 0).UTC()}
 }
 
