@@ -39,6 +39,7 @@ type SuiteOptions struct {
 	Warmup   int     // requests before the first wave; they are in no case
 	WarmLike bool    // they are the first request of the first case, under a nonce of their own, instead of one word
 	Cell     string  // benchmark cell that the exchanges name; "" = none
+	Tally    *Tally  // that counts with other suites of the run; nil is one of its own
 	Prefix   string  // with which the ids of cases, items and waves begin, where a run holds several suites
 	Untagged bool    // prompts do not begin with the tag of their case: they are held against those of another engine
 	Unjudged bool    // cases are not judged when their wave has ended: more than its answers is needed for it
@@ -83,7 +84,10 @@ type SuiteCase struct {
 
 // NewSuite plans a suite. Nothing is sent; the error is that of a request that cannot be made.
 func NewSuite(o SuiteOptions) (*Suite, error) {
-	s := &Suite{o: o, lessons: newLessons(o.Changes.Lossy), tally: newSuiteTally()}
+	s := &Suite{o: o, lessons: newLessons(o.Changes.Lossy), tally: o.Tally}
+	if s.tally == nil {
+		s.tally = NewSuiteTally()
+	}
 	plan := sha256.New()
 	w := newHasher()
 	for _, m := range o.Members {
@@ -99,9 +103,6 @@ func NewSuite(o SuiteOptions) (*Suite, error) {
 		}
 		last := len(s.waves) - 1
 		s.waves[last] = append(s.waves[last], c)
-		for turn := range m.Turns {
-			s.tally.sizes[s.waveOf(m, turn)]++
-		}
 		fmt.Fprintf(plan, "%s %s %s\n", m.Tag(), m.Wave(), item.Key)
 		c.Asked, c.at = nil, len(s.kept)
 		s.kept = append(s.kept, exchange.PlannedCase{Case: c.Case})
@@ -110,12 +111,25 @@ func NewSuite(o SuiteOptions) (*Suite, error) {
 	fmt.Fprintf(plan, "%s %q %q %q %d\n", s.planned.Workload, o.Changes.Model, o.Changes.Headers, o.Spelling, o.Warmup)
 	s.planned.Plan = PlanScheme + hex.EncodeToString(plan.Sum(nil)[:16])
 	s.planned.Items.Planned, s.planned.Items.Unsent = len(o.Members), len(o.Members)
-	s.tally.planned = len(o.Members)
+	s.tally.expect(s)
 	return s, nil
 }
 
-func newSuiteTally() *Tally {
+// NewSuiteTally counts what becomes of the suites of one run, which have different prefixes.
+func NewSuiteTally() *Tally {
 	return &Tally{items: map[itemName]*itemState{}, sizes: map[string]int{}, waves: map[string]*waveState{}}
+}
+
+// expect takes the cases of a suite into what is planned.
+func (t *Tally) expect(s *Suite) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.planned += len(s.o.Members)
+	for _, m := range s.o.Members {
+		for turn := range m.Turns {
+			t.sizes[s.waveOf(m, turn)]++
+		}
+	}
 }
 
 // plan makes a case with its first request.
@@ -170,29 +184,6 @@ func (s *Suite) Planned() exchange.Replay {
 
 // Tally is where the exchanges of the run are counted.
 func (s *Suite) Tally() *Tally { return s.tally }
-
-// Report is what became of the suite. It is whole when Run has returned and the tally has been given every exchange.
-func (s *Suite) Report(ran error) exchange.Replay {
-	r := s.Planned()
-	s.tally.mu.Lock()
-	defer s.tally.mu.Unlock()
-	r.Items = s.tally.itemCounts()
-	r.Waves = s.tally.waveRates()
-	order := map[string]int{}
-	for i, w := range s.waves {
-		for turn := range w[0].Member.Turns {
-			order[s.waveOf(w[0].Member, turn)] = i<<16 + turn
-		}
-	}
-	slices.SortFunc(r.Waves, func(a, b exchange.WaveRate) int { return order[a.Wave] - order[b.Wave] })
-	if left := r.Items.Unsent + r.Items.Broken; ran != nil || left > 0 {
-		r.Incomplete = fmt.Sprintf("%d of %d cases did not end", left, r.Items.Planned)
-		if ran != nil {
-			r.Incomplete += ": " + ran.Error()
-		}
-	}
-	return r
-}
 
 // Warmups are the requests that were sent before the first wave.
 func (s *Suite) Warmups() []exchange.ID {

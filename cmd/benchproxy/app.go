@@ -65,6 +65,7 @@ func (p *program) app() *cli.App {
 			p.recordCommand(),
 			p.proxyCommand(),
 			p.replayCommand(),
+			p.benchCommand(),
 			p.compareCommand(),
 			p.reportCommand(),
 			p.auditCommand(),

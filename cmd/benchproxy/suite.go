@@ -68,6 +68,7 @@ type suiteSitting struct {
 	model   string
 	session string // header that carries one value a conversation; "" = none
 	suite   *replay.Suite
+	count   *replay.Tally // of the exchanges; nil is the suite's
 	target  *replayTarget
 }
 
@@ -182,7 +183,11 @@ func (s *suiteSitting) beginRun(mode string, planned exchange.Replay) error {
 func (s *suiteSitting) derive(x *exchange.Exchange) exchange.Summary {
 	a := measure.Analyze(x)
 	s.telling.measured(x, a)
-	s.suite.Tally().Add(x, a)
+	tally := s.count
+	if tally == nil {
+		tally = s.suite.Tally()
+	}
+	tally.Add(x, a)
 	word := s.target.models.Observe(engines.AnsweredBy(x, a.Request.Model, a.Transcript.Model))
 	if word.First {
 		s.target.writer.NameModel(exchange.ModelNamed{Upstream: x.Upstream, Asked: a.Request.Model, Named: a.Transcript.Model})

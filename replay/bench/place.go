@@ -23,9 +23,8 @@ type Sitting interface {
 	Facts() *Facts
 	// Target is where requests are sent.
 	Target() replay.Target
-	// Count waits until what was sent so far is stored, and gives later exchanges to a tally: that of the suite which is
-	// sent next.
-	Count(*replay.Tally)
+	// Tally is given every exchange that is stored.
+	Tally() *replay.Tally
 	// Gone is why the server has ended, nil while it lives. With a suspicion, since answers broke off, it gives the end of a
 	// process a moment to be noticed.
 	Gone(suspicion bool) error

@@ -37,7 +37,7 @@ func (p *place) Open(_ context.Context, g *matrix.Group) (Sitting, error) {
 	if err := p.refuse[g.Name]; err != nil {
 		return nil, err
 	}
-	s := &memory{place: p, group: g, ended: make(chan error, 1)}
+	s := &memory{place: p, group: g, ended: make(chan error, 1), tally: replay.NewSuiteTally()}
 	s.engine, s.ln = sim.New(sim.Config{Options: p.options[g.Engine]}), sim.NewPipeListener()
 	go func() { s.ended <- s.engine.Serve(s.ln) }()
 	up, err := proxy.NewUpstream(proxy.UpstreamOptions{Name: g.Engine, URL: "http://engine", Dial: s.ln.Dial})
@@ -86,11 +86,7 @@ func (s *memory) Offer(x *exchange.Exchange) bool {
 func (s *memory) Facts() *Facts          { return &s.facts }
 func (s *memory) Target() replay.Target  { return replay.Target{Session: s.session, Upstream: s.up} }
 func (s *memory) Memory() *matrix.Memory { return nil }
-func (s *memory) Count(t *replay.Tally) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tally = t
-}
+func (s *memory) Tally() *replay.Tally   { return s.tally }
 
 func (s *memory) Gone(bool) error {
 	s.mu.Lock()

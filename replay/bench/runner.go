@@ -134,14 +134,8 @@ func (r *Runner) skips() error {
 type sitting struct {
 	Sitting
 	group  *matrix.Group
-	suites []suiteEnd // that were sent to it, in order
+	suites []*replay.Suite // that were sent to it, in order
 	warm   bool
-}
-
-// suiteEnd is a suite that has been sent.
-type suiteEnd struct {
-	suite *replay.Suite
-	ran   error
 }
 
 // step opens the servers of a step, takes its turns, and closes them.
@@ -212,12 +206,23 @@ func (r *Runner) open(ctx context.Context, g *matrix.Group) (*sitting, error) {
 // close ends a server and its run. broken is why the step ended early.
 func (r *Runner) close(s *sitting, broken error) error {
 	gone := s.Gone(false)
-	err := s.Close(func() exchange.Replay { return merged(r.o.Plan.Hash, s.suites, broken) })
+	err := s.Close(func() exchange.Replay { return r.sent(s, broken) })
 	r.o.Event(Event{Kind: EventDown, Group: s.group, Err: errors.Join(gone, err), Ended: r.ended, Total: r.total})
 	if err != nil {
 		return fmt.Errorf("close %s: %w", s.group.Name, err)
 	}
 	return nil
+}
+
+// sent is what was sent to a server, as its run keeps it.
+func (r *Runner) sent(s *sitting, broken error) exchange.Replay {
+	out := s.Tally().Report(s.suites, broken)
+	out.Workload, out.Plan, out.Source = r.o.Plan.Hash, r.o.Plan.Hash, "benchmark"
+	out.Settings = exchange.ReplaySettings{Targets: 1, Repeats: 1, Warmup: out.Items.Warmups}
+	for i := range out.Waves {
+		out.Settings.Concurrency = max(out.Settings.Concurrency, out.Waves[i].Streams)
+	}
+	return out
 }
 
 // lose gives the cells of a group that have none the record of a server that is not there. s is nil where it never was.

@@ -76,7 +76,7 @@ func (a *asking) wave(ctx context.Context, repeat, attempt int) (*sample, error)
 	var out *sample
 	o := replay.SuiteOptions{
 		Spelling: f.Spelling, Changes: f.Changes, Session: f.Session, Salt: f.Salt, Cell: a.cell.Name, Prefix: a.cell.Name, WarmLike: true,
-		Options: a.options(),
+		Options: a.options(), Tally: a.sitting.Tally(),
 		Wave: func(w *replay.SuiteWave) error {
 			out = sampleOf(w, a.streams)
 			return nil
@@ -98,9 +98,8 @@ func (a *asking) wave(ctx context.Context, repeat, attempt int) (*sample, error)
 	if err != nil {
 		return nil, fmt.Errorf("make requests of cell %s: %w", a.cell.Name, err)
 	}
-	a.sitting.Count(suite.Tally())
+	a.sitting.suites = append(a.sitting.suites, suite)
 	err = suite.Run(ctx, a.sitting.Target())
-	a.sitting.suites = append(a.sitting.suites, suiteEnd{suite, err})
 	if out != nil {
 		out.warmups = suite.Warmups()
 	}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/benchproxy/benchproxy/internal/clock"
+	"github.com/benchproxy/benchproxy/replay/bench"
+	"github.com/benchproxy/benchproxy/replay/matrix"
+)
+
+// event tells what happens.
+func (b *benching) event(e bench.Event) {
+	if e.Kind == bench.EventCell {
+		b.records = append(b.records, e.Record)
+	}
+	if b.c.Bool("quiet") || b.s.json {
+		return
+	}
+	switch e.Kind {
+	case bench.EventOpen:
+		word := "starting"
+		if e.Group.Launch.Transport == matrix.TransportConnect {
+			word = "asking"
+		}
+		note(b.Stderr, "%s %s", word, e.Group.Name)
+	case bench.EventUp:
+		text := e.Group.Name + " answers"
+		if e.Facts.LoadMS != nil {
+			text += fmt.Sprintf(" after %.1f s", *e.Facts.LoadMS/1000)
+		}
+		if e.Facts.ObservedDevice != "" {
+			text += ", device " + e.Facts.ObservedDevice
+		}
+		if e.Facts.CPUFallback {
+			text += fmt.Sprintf(", THOUGH %s WAS ASKED FOR", e.Facts.RequestedDevice)
+		}
+		note(b.Stderr, "%s", printable(text))
+	case bench.EventDown:
+		if e.Err != nil {
+			note(b.Stderr, "%s: %s", e.Group.Name, printable(e.Err.Error()))
+		}
+	case bench.EventCell:
+		note(b.Stderr, "%*d/%d %s", len(strconv.Itoa(e.Total)), e.Ended, e.Total, printable(cellLine(e.Record)))
+	}
+}
+
+// cellLine is what a cell came to, in one line.
+func cellLine(r *matrix.Record) string {
+	switch r.Status {
+	case matrix.StatusOK:
+		text := fmt.Sprintf("%s ok: ttft %s ms, prefill %s tok/s, decode %s tok/s", r.Cell, decimal(r.TTFTms), decimal(r.PrefillTPS), decimal(r.DecodeTPS))
+		if r.Concurrency > 1 {
+			text += fmt.Sprintf(", together %s tok/s", decimal(r.AggregateDecodeTPS))
+		}
+		if r.Turns < r.TurnsExpected {
+			text += fmt.Sprintf(", partial %d/%d", r.Turns, r.TurnsExpected)
+		}
+		return text
+	default:
+		return fmt.Sprintf("%s %s: %s", r.Cell, r.Status, r.Detail)
+	}
+}
+
+// benchDoc is the document of --json.
+type benchDoc struct {
+	Schema  int              `json:"schema"`
+	Plan    string           `json:"plan"`
+	Results string           `json:"results"`
+	Cells   bench.Summary    `json:"cells"`
+	Seconds float64          `json:"seconds"`
+	Ended   string           `json:"ended,omitempty"` // why the matrix did not come to its end
+	Records []*matrix.Record `json:"records"`
+}
+
+// print tells what the sitting came to.
+func (b *benching) print(sum bench.Summary, ran error) error {
+	took := clock.Since(b.began)
+	if b.s.json {
+		doc := benchDoc{Schema: 1, Plan: b.plan.Hash, Results: b.results, Cells: sum, Seconds: took.Seconds(), Records: b.records}
+		if doc.Records == nil {
+			doc.Records = []*matrix.Record{}
+		}
+		if ran != nil {
+			doc.Ended = ran.Error()
+		}
+		return json.NewEncoder(b.Stdout).Encode(doc)
+	}
+	t := table{cols: []column{{head: "CELL"}, {head: "STATUS"}, {head: "TTFT ms", right: true}, {head: "PREFILL tok/s", right: true},
+		{head: "DECODE tok/s", right: true}, {head: "SOURCE"}, {head: "TOGETHER tok/s", right: true}, {head: "OK", right: true}}}
+	for _, r := range b.records {
+		if r.Status == matrix.StatusSkipped {
+			continue
+		}
+		status := string(r.Status)
+		if r.Status == matrix.StatusOK && r.Turns < r.TurnsExpected {
+			status = fmt.Sprintf("partial %d/%d", r.Turns, r.TurnsExpected)
+		}
+		t.add(printable(r.Cell), status, decimal(r.TTFTms), decimal(r.PrefillTPS), decimal(r.DecodeTPS), string(r.DecodeSource),
+			decimal(r.AggregateDecodeTPS), fmt.Sprintf("%d/%d", r.RequestsOK, r.Concurrency))
+	}
+	if len(t.rows) > 0 {
+		t.print(b.Stdout)
+	}
+	for _, r := range b.records {
+		if r.Status == matrix.StatusFail {
+			fmt.Fprintf(b.Stdout, "%s: %s\n", printable(r.Cell), printable(r.Detail))
+		}
+	}
+	fmt.Fprintf(b.Stdout, "ok=%d/%d failed=%d skipped=%d kept=%d in %s, results in %s\n", sum.OK+sum.Kept, sum.Planned, sum.Failed, sum.Skipped, sum.Kept,
+		took.Round(time.Millisecond), b.results)
+	return nil
+}
