@@ -65,7 +65,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "start": start, "end": end, "kill9": kill9, "post": post, "get": get, "wait_rows": waitRows, "wait_text": waitText,
-			"wait_err": waitErr, "no_helpers": noHelpers, "take": take, "selftest_report": selftestReport,
+			"wait_err": waitErr, "engine_dies": engineDies, "no_helpers": noHelpers, "take": take, "selftest_report": selftestReport,
 		},
 	})
 }
@@ -177,7 +177,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = exec.Command(args[2], args[3:]...)
 	s.cmd.Dir = ts.MkAbs(".")
 	s.cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "BENCHPROXY_STORE=" + ts.Getenv("BENCHPROXY_STORE")}
-	for _, name := range []string{"BENCHPROXY_API_KEY", "BENCHPROXY_UPSTREAM_KEY", "BENCHPROXY_ADMIN_KEY", "GORACE", "TMPDIR"} {
+	for _, name := range []string{"BENCHPROXY_API_KEY", "BENCHPROXY_UPSTREAM_KEY", "BENCHPROXY_ADMIN_KEY", "GORACE", "TMPDIR", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"} {
 		if v := ts.Getenv(name); v != "" {
 			s.cmd.Env = append(s.cmd.Env, name+"="+v)
 		}
