@@ -131,6 +131,8 @@ func (s Scenario) usable(m Materials) error {
 		return fmt.Errorf("scenario %s: %s: %w: %s", s.ID, what, ErrMaterial, why)
 	}
 	switch {
+	case s.Modality != "" && m.Broken[s.Modality] != nil:
+		return fmt.Errorf("scenario %s: %w: %w", s.ID, ErrMaterial, m.Broken[s.Modality])
 	case s.Modality == ModalityImage && m.Image != nil && kindOf(m.Image).modality != ModalityImage:
 		return bad("the image", "it is no PNG, JPEG, GIF or WebP")
 	case s.Modality == ModalityAudio && m.Audio != nil && kindOf(m.Audio).modality != ModalityAudio:

@@ -169,6 +169,11 @@ func TestOwnMedia(t *testing.T) {
 		}
 		named(t, "text_short", m)
 	}
+	why := errors.New("no ffmpeg")
+	if _, err := Named("video", Materials{Broken: map[string]error{ModalityVideo: why}}); !errors.Is(err, ErrMaterial) || !errors.Is(err, why) {
+		t.Errorf("%v", err)
+	}
+	named(t, "image", Materials{Broken: map[string]error{ModalityVideo: why}})
 	for mark, want := range map[string]string{
 		"RIFF\x00\x00\x00\x00WEBP": "image/webp", "RIFF\x00\x00\x00\x00WAVE": "audio/wav", "fLaC": "audio/flac", "OggS": "audio/ogg", "GIF89a": "image/gif",
 		"\xff\xfb": "audio/mpeg", "RIFF": "", "": "",

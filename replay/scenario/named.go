@@ -20,7 +20,10 @@ type Materials struct {
 	// kinds are told by their bytes.
 	Image, Audio []byte
 	Frames       [][]byte
-	Own          []Scenario // of the user, see ReadOwn
+	// Broken says of a modality why what the user gave for it is of no use. Its scenario is refused then: ours in its place
+	// would be another measurement.
+	Broken map[string]error
+	Own    []Scenario // of the user, see ReadOwn
 }
 
 func (m Materials) charsPerToken() float64 {
@@ -88,7 +91,10 @@ func matrix(m Materials) []Scenario {
 // those that are; ErrNoWindow where it is sized by a window that is not known; and ErrMaterial where the user's image,
 // audio or video is of no use.
 func Named(name string, m Materials) (Scenario, error) {
-	for _, s := range slices.Concat(m.Own, matrix(m)) {
+	if i := slices.IndexFunc(m.Own, func(s Scenario) bool { return s.ID == name }); i >= 0 {
+		return m.Own[i], nil
+	}
+	for _, s := range matrix(m) {
 		if s.TagName() == name {
 			return s, s.usable(m)
 		}
