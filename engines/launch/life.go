@@ -101,7 +101,7 @@ func (l *life) becomeReady() (e end, ready bool) {
 	for {
 		select {
 		case <-l.exited:
-			return l.died(", before it was ready"), false
+			return l.died(", before it was ready" + l.portTaken()), false
 		case ctx := <-p.stops:
 			return end{state: Exited, reason: "stopped before it was ready", asked: ctx}, false
 		case <-limit.C:
@@ -172,6 +172,14 @@ func (l *life) serve() end {
 // died is the end of an engine that ended by itself. How is known when it is reaped.
 func (l *life) died(when string) end {
 	return end{state: Failed, when: hintExit, reason: fmt.Sprintf(" after %s%s", clock.Since(l.began).Round(time.Millisecond), when)}
+}
+
+// portTaken names who took the port between the choice of it and the engine's own try.
+func (l *life) portTaken() string {
+	if o, known := l.p.owner(); known && !o.ours {
+		return fmt.Sprintf("; port %d is in use by %s", l.p.port, o)
+	}
+	return ""
 }
 
 // finish ends what still runs, waits until nothing is left, and publishes the final state.

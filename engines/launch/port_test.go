@@ -68,6 +68,22 @@ func TestSquatterIsNamed(t *testing.T) {
 	}
 }
 
+// TestPortLostToAnother holds that an engine that could not get its port is told with who has it.
+func TestPortLostToAnother(t *testing.T) {
+	s := fakeSpec(t, "-slow", "500ms")
+	p := startFake(t, s)
+	ln, err := net.Listen("tcp", net.JoinHostPort(DefaultHost, strconv.Itoa(p.Port())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, text := waitFailed(t, p)
+	wantWords(t, st.Reason, fmt.Sprintf("pid %d (", os.Getpid()))
+	wantWords(t, text, strconv.Itoa(p.Port()))
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestPortOwner(t *testing.T) {
 	port, ln := squat(t)
 	o, known := portOwner(DefaultHost, port)
