@@ -203,11 +203,15 @@ func (p *program) configShow(c *cli.Context) error {
 	return nil
 }
 
-// maskedSetting is a value without what is secret in it: a variable or header that holds a key, and keys in addresses.
+// maskedSetting is a value without what is secret in it: a variable, header or argument that holds a key, and keys in
+// addresses.
 func maskedSetting(s matrix.Setting) string {
 	name := s.Key[strings.LastIndexByte(s.Key, '.')+1:]
 	if strings.Contains(s.Key, ".headers.") || strings.Contains(s.Key, ".env.") {
 		return matrix.MaskedNames(map[string]string{name: s.Value})[name]
+	}
+	if strings.HasSuffix(name, "args") {
+		return strings.Join(redact.Args(strings.Split(s.Value, ",")), ",")
 	}
 	return redact.Text(s.Value)
 }

@@ -121,7 +121,7 @@ func word(id string) string {
 		}
 		return '-'
 	}, id)
-	if safe == id && !strings.Contains(id, "__") && !strings.HasPrefix(id, ".") && !strings.HasPrefix(id, "_") && !strings.HasSuffix(id, "_") {
+	if safe == id && id != "" && !strings.Contains(id, "__") && !strings.HasPrefix(id, ".") && !strings.HasPrefix(id, "_") && !strings.HasSuffix(id, "_") {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))

@@ -18,8 +18,6 @@ type resolver struct {
 	c    *Config
 }
 
-func (r *resolver) warnf(text string) { r.warnings = append(r.warnings, text) }
-
 func (r *resolver) paths() {
 	p := r.doc.Paths
 	r.c.Paths = Paths{
