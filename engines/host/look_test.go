@@ -62,7 +62,9 @@ func proc(pid, parent int, rss string, argv ...string) map[string]string {
 
 func of[T any](v T) *T { return &v }
 
-func TestLook(t *testing.T) {
+// machine is one with engines, of which two are ours, and three GPUs.
+func machine(t *testing.T) exchange.Machine {
+	t.Helper()
 	root := t.TempDir()
 	put(t, root, map[string]string{
 		cpuFile:    "processor : 0\nmodel name : X\nphysical id : 0\ncore id : 0\n\nprocessor : 1\nphysical id : 0\ncore id : 0\n\nprocessor : 2\nphysical id : 0\ncore id : 1\n",
@@ -77,8 +79,12 @@ func TestLook(t *testing.T) {
 	} {
 		put(t, root, p)
 	}
-	m := Look(context.Background(), Options{Root: root, Sample: time.Millisecond, Own: []int{100}, Tool: tools{
+	return Look(context.Background(), Options{Root: root, Sample: time.Millisecond, Own: []int{100}, Tool: tools{
 		"nvidia-smi --query-gpu": recorded(t, "nvidia-gpus.csv"), "nvidia-smi --query-compute": recorded(t, "nvidia-users.csv")}.run})
+}
+
+func TestLookFindsEngines(t *testing.T) {
+	m := machine(t)
 	want := []exchange.Process{
 		{PID: 50, Name: "python3.11", Engine: "vllm", Command: []string{"/usr/bin/python3.11", "-m", "vllm.entrypoints.openai.api_server"}, Resident: of(int64(50000 << 10))},
 		{PID: 70, Name: "vLLM::EngineCore_0", Engine: "vllm"},
@@ -90,6 +96,10 @@ func TestLook(t *testing.T) {
 	if strings.Contains(fmt.Sprint(m.Engines), "s3cret") {
 		t.Error("a credential stands in a command line")
 	}
+}
+
+func TestLook(t *testing.T) {
+	m := machine(t)
 	if *m.PhysicalCores != 2 || *m.MemoryBytes != 65536000<<10 || *m.MemoryAvailable != 32768000<<10 || *m.SwapUsed != 1500<<10 || m.Schema != 1 || m.Taken.IsZero() {
 		t.Errorf("%+v", m)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -81,9 +82,12 @@ func newRig(t *testing.T, script ...step) *rig {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return ln.Dial(ctx) }, DisableCompression: true}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
-		srv.Close()
-		ln.Close()
-		<-served
+		if err := errors.Join(srv.Close(), ln.Close()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 	r.o = Options{Transport: transport, Free: func(string) (int64, error) { return 1 << 40, nil }}
 	return r

@@ -135,7 +135,7 @@ func (l *ownLine) fault() error {
 	_, builtIn := Lookup(l.ID)
 	switch {
 	case !ownID.MatchString(l.ID):
-		return fmt.Errorf("id %q: it is made of lower case letters, digits, _, - and .", l.ID)
+		return fmt.Errorf("id %q: it is made of lower case letters, digits, dots, dashes and underscores", l.ID)
 	case builtIn || slices.ContainsFunc(List(), func(e Entry) bool { return e.Name == l.ID }) || sized(l.ID):
 		return fmt.Errorf("id %q is that of a built-in scenario", l.ID)
 	case len(l.Messages) == 0:
