@@ -87,11 +87,12 @@ func compare(t *testing.T, j *jaeger, x *exchange) {
 	if client.SpanID != own || client.ParentSpanID != server.SpanID {
 		t.Errorf("the client span is %s below %s; the engine got %s, the server span is %s", client.SpanID, client.ParentSpanID, own, server.SpanID)
 	}
-	if want := ""; trace == theirs[3:35] {
-		want = theirs[36:52]
-		if server.ParentSpanID != want {
-			t.Errorf("the server span is below %s, want %s", server.ParentSpanID, want)
-		}
+	parent := ""
+	if trace == theirs[3:35] {
+		parent = theirs[36:52]
+	}
+	if server.ParentSpanID != parent {
+		t.Errorf("the server span is below %q, want %q", server.ParentSpanID, parent)
 	}
 	same := func(s *span, key, want string) {
 		t.Helper()
@@ -196,7 +197,7 @@ func compareTimes(t *testing.T, x *exchange, server, client *span) {
 
 // replayed holds the tree of a replay, and that each of its exchanges is linked to the one it repeats.
 func replayed(t *testing.T, j *jaeger, sim, store string, records []exchange) {
-	_, said := run(t, j.env("replayed"), 0, "replay", "r", "--target", sim, "--store", store, "--run", "again", "--no-identify", "--path", "/v1/chat/completions")
+	_, said := run(t, j.env("replayed"), 0, "replay", "r", "--target", sim, "--store", store, "--run", "again", "--no-identify", "--only-path", "/v1/chat/completions")
 	m := regexp.MustCompile(`run again \w+ is trace ([0-9a-f]{32})`).FindStringSubmatch(said)
 	if m == nil {
 		t.Fatalf("no trace is named: %s", said)
@@ -362,7 +363,7 @@ func median(list []exchange, metric string) float64 {
 	return all[len(all)/2]
 }
 
-// TestJaegerOffer holds the pieces of this file that no program does.
+// TestKinds holds that both spellings of a kind are read.
 func TestKinds(t *testing.T) {
 	var s span
 	for _, word := range []string{`"SPAN_KIND_CLIENT"`, `3`} {
