@@ -45,7 +45,7 @@ func (g *GateSuite) Run(ctx context.Context) (*GateReport, error) {
 	defer cut(nil)
 	defer context.AfterFunc(ctx, func() { cut(proxy.ErrShutdown) })()
 	r := &gateRun{GateSuite: g, run: run, report: g.emptyReport(), began: clock.Now()}
-	err := r.all(ctx)
+	err := r.Run(ctx)
 	err = errors.Join(err, r.vacate(context.WithoutCancel(ctx)))
 	r.finish(err)
 	return r.report, err
@@ -65,8 +65,8 @@ func (g *GateSuite) emptyReport() *GateReport {
 	return r
 }
 
-// all sends the cases and judges them.
-func (r *gateRun) all(ctx context.Context) error {
+// Run sends the cases and judges them.
+func (r *gateRun) Run(ctx context.Context) error {
 	if len(r.cases) > 0 {
 		target, err := r.at(ctx, seat{party: exchange.Candidate})
 		if err != nil {

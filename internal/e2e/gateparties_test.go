@@ -274,7 +274,7 @@ func TestGateSuiteEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer gone.Close()
+	t.Cleanup(func() { _ = gone.Close() }) // it never had a connection
 	for name, test := range map[string]struct {
 		edit func(*gated, *replay.GateOptions, context.CancelCauseFunc)
 		kind error
