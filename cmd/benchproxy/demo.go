@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/report/build"
 	"github.com/benchproxy/benchproxy/internal/sim"
 	"github.com/benchproxy/benchproxy/internal/stat"
 	"github.com/benchproxy/benchproxy/proxy"
@@ -27,8 +30,8 @@ func (p *program) demoCommand() *cli.Command {
 		Usage: "record a small workload from a scripted engine; needs nothing installed",
 		Description: "It starts a scripted engine and a recording proxy on loopback, sends a dozen requests that go well and badly in the ways\n" +
 			"engines do, and prints what was recorded. The engine knows when it wrote each byte, so the demo also prints how far\n" +
-			"our stamps are off.",
-		Flags: []cli.Flag{storeFlag(), jsonFlag()},
+			"our stamps are off. A report of it all is left as report.html in the store's directory, or in --report.",
+		Flags: []cli.Flag{storeFlag(), jsonFlag(), &cli.StringFlag{Name: "report", Usage: "`FILE` of the report (default: report.html in the store's directory)"}},
 		Action: p.interruptible(func(c *cli.Context) error {
 			if err := exactArgs(c); err != nil {
 				return err
@@ -118,9 +121,39 @@ func (p *program) demo(c *cli.Context) error {
 	if err := demoGates(c.Context, out, s.store, run.ID); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nLook closer:  benchproxy store ls %s\n              benchproxy store show %s/4\n              benchproxy replay --revalidate %s\n",
-		demoRun, demoRun, demoRun)
+	page := cmp.Or(c.String("report"), filepath.Join(s.store, "report.html"))
+	if err := p.demoReport(c, s.store, page); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nReport:       %s\nLook closer:  benchproxy store ls %s\n              benchproxy store show %s/4\n              benchproxy replay --revalidate %s\n",
+		page, demoRun, demoRun, demoRun)
 	return nil
+}
+
+// demoReport writes the report of the newest demo, with the definitions of every tool.
+func (p *program) demoReport(c *cli.Context, dir, page string) error {
+	store, err := p.openReadingIn(c, dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	sets, _ := build.Sets("all")
+	r := &reporting{program: p, c: c, store: store, sets: sets, evidence: newEvidence("The demo of benchproxy", []string{"benchproxy demo", "benchproxy report " + demoRun + " --definitions all --html report.html"})}
+	run, _, err := r.readRun(store, demoRun, false)
+	if err != nil {
+		return err
+	}
+	r.evidence.Runs = []*build.Run{run}
+	files := &outFiles{force: true}
+	defer files.discard()
+	w, err := files.create(page)
+	if err != nil {
+		return err
+	}
+	if err := build.Document(r.evidence).HTML(w); err != nil {
+		return fmt.Errorf("write %s: %w", page, err)
+	}
+	return files.keep()
 }
 
 // demoClient sends the demo's requests.

@@ -84,9 +84,7 @@ func (p *program) report(c *cli.Context) error {
 
 // gather reads everything that the report rests on.
 func (r *reporting) gather() error {
-	host := thisHost()
-	r.evidence = &build.Evidence{Title: r.c.String("title"), Made: clock.Now(), Harness: version(), Host: &host, Engine: engineNames(),
-		Commands: []string{"benchproxy " + shellWords(r.program.Args)}}
+	r.evidence = newEvidence(r.c.String("title"), []string{"benchproxy " + shellWords(r.program.Args)})
 	if err := errors.Join(r.options(), r.texts()); err != nil {
 		return err
 	}
@@ -109,6 +107,12 @@ func (r *reporting) gather() error {
 	}
 	r.store = store
 	return nil
+}
+
+// newEvidence is evidence without any yet, of this program on this machine.
+func newEvidence(title string, commands []string) *build.Evidence {
+	host := thisHost()
+	return &build.Evidence{Title: title, Made: clock.Now(), Harness: version(), Host: &host, Engine: engineNames(), Commands: commands}
 }
 
 // engineNames gives engines their names for people. Ids that no profile has stay as they are.
