@@ -7,9 +7,11 @@
 #   git, ca-certificates   the Go toolchain fetches modules with them
 #   prometheus             promtool, which checks the metrics; its server is not started by us
 #   nodejs, npm            the JavaScript clients, where no node and npm are there already
+#   chromium, fonts-dejavu-core   the pages are tested in it, where no chromium is there already
 set -eu
 
 packages="gcc g++ libc6-dev nlohmann-json3-dev libstb-dev git ca-certificates prometheus"
+command -v chromium >/dev/null || packages="$packages chromium fonts-dejavu-core"
 command -v node >/dev/null && command -v npm >/dev/null || packages="$packages nodejs npm"
 
 missing=""

@@ -5,18 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 )
 
 // board shows exchanges as they end: a table that grows, with the running ones below it on a terminal; plain lines
-// elsewhere; JSON lines for scripts. Rows go to stdout, the running ones to stderr.
+// elsewhere; JSON lines for scripts. Rows go to stdout, the running ones to stderr. On a terminal the table grows by what
+// a person can follow: of a faster stream of rows the last ones stand in the running part, and are counted.
 //
 // Row only queues, and Run prints: an output that nobody reads (a pager, a stopped terminal) must not hold up the
 // recorder, which calls Row.
@@ -28,8 +31,11 @@ type board struct {
 	rows     *rows
 	wake     chan struct{} // something waits to be printed
 
-	begun bool // the head of the table is printed; Run's, as is below
+	begun bool // the head of the table is printed; Run's, as are the others here
 	below int  // lines of the running part on the screen
+	room  rowBudget
+	last  []string // rows that were not printed, the last of them
+	held  int      // how many were not
 
 	mu      sync.Mutex
 	total   measure.Totals
@@ -41,6 +47,36 @@ type board struct {
 
 // waitingBytes bounds the lines that wait to be printed.
 const waitingBytes = 4 << 20
+
+// The rows that a terminal gets: as many at once as fill a large screen, then one for every second. lastRows of those that
+// are not printed are shown.
+const (
+	rowBurst = 60
+	rowEvery = time.Second
+	lastRows = 4
+)
+
+// rowBudget grows with time up to rowBurst rows.
+type rowBudget struct {
+	rows float64
+	at   time.Time // of the last change; zero before the first
+}
+
+// take reports whether there is room for one more row, and uses it.
+func (r *rowBudget) take() bool {
+	now := clock.Now()
+	if r.at.IsZero() {
+		r.rows = rowBurst
+	} else {
+		r.rows = min(rowBurst, r.rows+float64(now.Sub(r.at))/float64(rowEvery))
+	}
+	r.at = now
+	if r.rows < 1 {
+		return false
+	}
+	r.rows--
+	return true
+}
 
 type boardForm int
 
@@ -137,6 +173,9 @@ func (b *board) Run(ctx context.Context) {
 		case <-ctx.Done():
 			b.erase()
 			b.print()
+			if b.held > 0 {
+				note(b.err, "%d rows were not printed: they came faster than a person reads; the summary counts them", b.held)
+			}
 			return
 		case <-b.wake:
 		case <-redraw:
@@ -153,6 +192,9 @@ func (b *board) print() {
 	lines, notes, skipped := b.waiting, b.notes, b.skipped
 	b.waiting, b.notes, b.bytes, b.skipped = nil, nil, 0, 0
 	b.mu.Unlock()
+	if b.form == boardLive {
+		lines = b.followed(lines)
+	}
 	if len(lines) > 0 && !b.begun && b.form != boardJSON {
 		fmt.Fprintln(b.out, b.rows.head())
 		b.begun = true
@@ -168,6 +210,19 @@ func (b *board) print() {
 	}
 }
 
+// followed are the lines that a person can follow; the others are counted, and the last of them kept.
+func (b *board) followed(lines []string) (printed []string) {
+	for _, l := range lines {
+		if b.room.take() {
+			printed = append(printed, l)
+			continue
+		}
+		b.held++
+		b.last = append(b.last[max(0, len(b.last)-lastRows+1):], l)
+	}
+	return printed
+}
+
 // erase removes the running part: the cursor goes up over it and the rest of the screen is cleared.
 func (b *board) erase() {
 	if b.below > 0 {
@@ -181,6 +236,9 @@ func (b *board) draw() {
 		return
 	}
 	lines := b.running()
+	if b.held > 0 {
+		lines = slices.Concat([]string{fmt.Sprintf("%d more ended, the last of them:", b.held)}, b.last, lines)
+	}
 	for i, l := range lines {
 		lines[i] = runewidth.Truncate(printable(l), b.width-1, "…")
 	}

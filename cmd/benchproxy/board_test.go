@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
@@ -81,6 +83,41 @@ func TestRunningPartIsDrawnAndRemoved(t *testing.T) {
 		}
 		if lines := strings.Split(out.String(), "\n"); len(lines) != 3 || !strings.Contains(lines[1], "complete") {
 			t.Errorf("stdout %q", out.String())
+		}
+	})
+}
+
+// TestTerminalIsNotFlooded holds that a fast stream of rows leaves few lines behind, loses none from its counts, and shows
+// the last ones while it lasts.
+func TestTerminalIsNotFlooded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, errOut bytes.Buffer
+		e := env{Stdout: &out, Stderr: &errOut, Getenv: func(string) string { return "" }, TTY: func(io.Writer) (int, bool) { return 200, true }}
+		b := newBoard(e, boardLines, func() []string { return nil })
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.Run(ctx)
+		}()
+		const each, seconds = 100, 20
+		for i := range seconds {
+			for j := range each {
+				b.Row(exchange.Summary{Seq: uint64(i*each + j + 1), Model: "m", Outcome: exchange.OutcomeComplete})
+			}
+			time.Sleep(time.Second)
+		}
+		stop()
+		<-done
+		rows := strings.Count(out.String(), "\n") - 1
+		if rows < rowBurst || rows > rowBurst+seconds {
+			t.Errorf("%d rows were printed", rows)
+		}
+		if got := b.Total().Exchanges; int(got) != each*seconds {
+			t.Errorf("%d exchanges counted", got)
+		}
+		if said := errOut.String(); !strings.Contains(said, fmt.Sprintf("%d rows were not printed", each*seconds-rows)) || !strings.Contains(said, "more ended, the last of them:\n") || !strings.Contains(said, "\n2000  m") {
+			t.Errorf("stderr ends %q", said[max(0, len(said)-600):])
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -244,6 +245,7 @@ func (p *program) adminSettings(c *cli.Context, s *captureSettings) (err error) 
 	if s.adminKey, err = p.adminKey(c); err != nil {
 		return err
 	}
+	s.adminKey = cmp.Or(s.adminKey, s.server.Key)
 	if s.admin != adminOff && !loopback(s.admin) && s.adminKey == "" && !c.Bool("insecure") {
 		return usagef("the admin listener %s would show recordings to other machines; keep it on loopback, give it a key with --admin-key-file, or say --insecure", s.admin)
 	}

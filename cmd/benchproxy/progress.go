@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-runewidth"
@@ -12,13 +13,20 @@ import (
 	"github.com/benchproxy/benchproxy/replay"
 )
 
-// progress is a bar on a terminal's stderr that shows how far a replay is. Nothing is drawn where there is no terminal.
+// progress is what a terminal's stderr shows of a replay: the requests that run now, and a bar below them that tells how
+// far it is. Nothing is drawn where there is no terminal. What is written to it stands above, and stays.
 type progress struct {
-	out   io.Writer
-	width int // 0: not a terminal
-	look  func() replay.Progress
-	seen  []progressSample
-	drawn bool
+	out     io.Writer
+	width   int // 0: not a terminal
+	look    func() replay.Progress
+	streams func() []string // lines of what runs now; nil for none
+	seen    []progressSample
+	drawn   bool
+	above   int // lines of the streams on the screen
+
+	mu      sync.Mutex
+	drawing bool
+	written []byte // waits for the next drawing
 }
 
 type progressSample struct {
@@ -37,18 +45,32 @@ func newProgress(e env, quiet bool, look func() replay.Progress) *progress {
 	return b
 }
 
-// Run draws until ctx ends, and then takes the bar away.
+// Write puts lines above what is drawn.
+func (b *progress) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.drawing {
+		return b.out.Write(p)
+	}
+	b.written = append(b.written, p...)
+	return len(p), nil
+}
+
+// Run draws until ctx ends, and then takes what it drew away.
 func (b *progress) Run(ctx context.Context) {
 	if b.width == 0 {
 		<-ctx.Done()
 		return
 	}
+	b.mu.Lock()
+	b.drawing = true
+	b.mu.Unlock()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			b.erase()
+			b.end()
 			return
 		case <-tick.C:
 			b.draw(b.line(b.look()))
@@ -56,15 +78,40 @@ func (b *progress) Run(ctx context.Context) {
 	}
 }
 
-func (b *progress) draw(line string) {
-	fmt.Fprint(b.out, "\r\x1b[K"+runewidth.Truncate(line, max(b.width-1, 1), "…"))
-	b.drawn = true
+// end takes away what is drawn, and lets what is written through from now on.
+func (b *progress) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drawing = false
+	fmt.Fprint(b.out, b.erasure()+string(b.written))
+	b.written = nil
 }
 
-func (b *progress) erase() {
-	if b.drawn {
-		fmt.Fprint(b.out, "\r\x1b[K")
+// draw puts one picture in the place of the one before, in one write.
+func (b *progress) draw(line string) {
+	var lines []string
+	if b.streams != nil {
+		lines = b.streams()
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	text := b.erasure() + string(b.written)
+	for _, l := range lines {
+		text += runewidth.Truncate(printable(l), max(b.width-1, 1), "…") + "\n"
+	}
+	fmt.Fprint(b.out, text+runewidth.Truncate(line, max(b.width-1, 1), "…"))
+	b.written, b.drawn, b.above = nil, true, len(lines)
+}
+
+// erasure takes away what is drawn: the cursor goes up over it and the rest of the screen is cleared.
+func (b *progress) erasure() string {
+	switch {
+	case !b.drawn:
+		return ""
+	case b.above == 0:
+		return "\r\x1b[K"
+	}
+	return fmt.Sprintf("\x1b[%dA\r\x1b[J", b.above)
 }
 
 // line is the bar: how much is done, and how it goes.

@@ -30,6 +30,32 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
+// TestProgressSharesTheScreen holds that what runs is drawn above the bar, that notes stay and nothing else does.
+func TestProgressSharesTheScreen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		e := env{Stderr: &out, Getenv: func(string) string { return "" }, TTY: func(io.Writer) (int, bool) { return 30, true }}
+		b := newProgress(e, false, func() replay.Progress { return replay.Progress{Requests: 2, Ended: 1, Left: -1} })
+		b.streams = func() []string { return []string{"2 running", "one that is longer than the screen is wide"} }
+		note(b, "before")
+		ctx, cancel := context.WithTimeout(t.Context(), refresh*5/2)
+		defer cancel()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.Run(ctx)
+		}()
+		time.Sleep(refresh * 3 / 2)
+		note(b, "between")
+		<-done
+		note(b, "after")
+		drawn, erased := "2 running\none that is longer than the …\n[############------------]  …", "\x1b[2A\r\x1b[J"
+		if want := "before\n" + drawn + erased + "between\n" + drawn + erased + "after\n"; out.String() != want {
+			t.Errorf("got  %q\nwant %q", out.String(), want)
+		}
+	})
+}
+
 func TestProgressIsForTerminals(t *testing.T) {
 	look := func() replay.Progress { return replay.Progress{Requests: 2, Ended: 1, Left: -1} }
 	for name, tc := range map[string]struct {

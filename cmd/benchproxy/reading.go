@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"iter"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -41,8 +43,7 @@ func (p *program) openReading(c *cli.Context) (reading, error) {
 
 func (p *program) openReadingIn(c *cli.Context, dir string) (reading, error) {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return nil, &exchange.Error{Op: "open store", Object: dir, Side: exchange.SideStore, Cause: exchange.ErrMiss,
-			Hint: "nothing was recorded there yet; name another with --store DIR"}
+		return nil, nothingRecorded(dir)
 	}
 	store, err := recorder.Open(dir, recorder.Options{Harness: version(), Log: p.log()})
 	if err == nil {
@@ -59,9 +60,11 @@ func (p *program) openReadingIn(c *cli.Context, dir string) (reading, error) {
 	return remote{web.NewClient(owner.Admin, key)}, nil
 }
 
-// adminKey is the key of admin listeners, "" when there is none.
+// adminKey is the key of admin listeners, "" when there is none. Without one of its own it is that of the clients: who may
+// not ask the engine may not read what others asked.
 func (p *program) adminKey(c *cli.Context) (string, error) {
-	return p.secret(c, "admin-key-file", "BENCHPROXY_ADMIN_KEY")
+	key, err := p.secret(c, "admin-key-file", "BENCHPROXY_ADMIN_KEY")
+	return cmp.Or(key, strings.TrimSpace(p.Getenv("BENCHPROXY_API_KEY"))), err
 }
 
 // local reads a store that this process opened.

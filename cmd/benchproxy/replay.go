@@ -18,6 +18,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/telemetry"
+	"github.com/benchproxy/benchproxy/internal/web"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/recorder"
 	"github.com/benchproxy/benchproxy/replay"
@@ -256,6 +257,11 @@ func (r *replaying) run(ctx context.Context) error {
 		note(r.env.Stderr, "%s", r.announcement())
 	}
 	bar := newProgress(r.env, r.s.json || r.s.quiet, r.driver.Progress)
+	live := web.NewLive(r.running)
+	bar.streams = func() []string { return runningLines(live) }
+	for _, t := range r.targets {
+		t.failures.out = bar // its notes and the bar share the screen
+	}
 	drawing, stop := context.WithCancel(context.Background())
 	var drawn sync.WaitGroup
 	drawn.Go(func() { bar.Run(drawing) })
@@ -270,6 +276,14 @@ func (r *replaying) run(ctx context.Context) error {
 		return err
 	}
 	return r.verdict(sendErr, results)
+}
+
+// running are the requests that run now, of all targets.
+func (r *replaying) running() (out []proxy.Live) {
+	for _, t := range r.targets {
+		out = append(out, t.session.Live()...)
+	}
+	return out
 }
 
 // announcement says what is about to happen.

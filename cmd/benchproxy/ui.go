@@ -85,7 +85,12 @@ func (p *program) ui(c *cli.Context) error {
 	if err != nil {
 		return p.shownElsewhere(c, dir, errors.Join(err, ln.Close()))
 	}
-	if err := p.tellPage(c, "http://"+ln.Addr().String()+"/"); err != nil {
+	if url := "http://" + ln.Addr().String() + "/"; c.Bool("json") {
+		err = p.tellPage(c, url)
+	} else {
+		note(p.Stderr, "%s shows %s; Ctrl-C ends it", url, dir)
+	}
+	if err != nil {
 		return errors.Join(err, ln.Close(), store.Close())
 	}
 	return errors.Join(p.servePages(c.Context, ln, pagesOf(store, key, trace)), store.Close())

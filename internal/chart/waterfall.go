@@ -21,6 +21,7 @@ type Lane struct {
 // Waterfall is where the time of one exchange went: its phases, and when each token event came.
 type Waterfall struct {
 	Title string
+	Width float64 // in CSS pixels; 0 is 960
 	Spans []Span
 	Lanes []Lane  // token events by kind, at most 6
 	End   float64 // ms shown
@@ -28,7 +29,7 @@ type Waterfall struct {
 
 // Sizes of a waterfall, in CSS pixels.
 const (
-	fallWidth  = 960
+	fallWidth  = 960 // unless said
 	fallLabel  = 112 // room for names at the left
 	fallValue  = 84  // and for durations at the right
 	fallRow    = 20
@@ -47,7 +48,7 @@ func (w Waterfall) SVG() SVG {
 	if len(rates) > 0 {
 		height += fallRates
 	}
-	c := newCanvas(fallWidth, float64(height), "waterfall", w.Title)
+	c := newCanvas(w.width(), float64(height), "waterfall", w.Title)
 	if !(w.End > 0) || math.IsInf(w.End, 0) {
 		c.text("ink", 4, 16, "no time passed that could be drawn")
 		return c.end()
@@ -68,13 +69,20 @@ func (w Waterfall) SVG() SVG {
 	return c.end()
 }
 
+func (w Waterfall) width() float64 {
+	if w.Width > fallLabel+fallValue {
+		return w.Width
+	}
+	return fallWidth
+}
+
 func (w Waterfall) x(ms float64) float64 {
 	share := min(max(ms/w.End, 0), 1)
-	return fallLabel + share*(fallWidth-fallLabel-fallValue)
+	return fallLabel + share*(w.width()-fallLabel-fallValue)
 }
 
 func (w Waterfall) axis(c *canvas, height float64) {
-	for _, t := range ticks(0, w.End, 8) {
+	for _, t := range ticks(0, w.End, int(w.width()/120)) {
 		c.line("grid", w.x(t), fallAxis-4, w.x(t), height)
 		c.text("mid", w.x(t), 11, w.tick(t))
 	}
@@ -99,7 +107,7 @@ func (w Waterfall) span(c *canvas, s Span, y float64) {
 	c.group(s.Name+": "+took+", from "+Milliseconds(s.From), func() {
 		c.text("end ink", fallLabel-8, y+fallBar+3, s.Name)
 		c.rect(class, from, y+4, max(to-from, 1), fallBar)
-		c.text("end", fallWidth-4, y+fallBar+3, took)
+		c.text("end", w.width()-4, y+fallBar+3, took)
 	})
 }
 
@@ -118,7 +126,7 @@ func (w Waterfall) lane(c *canvas, l Lane, n int, y float64) {
 		if d.Len() > 0 {
 			c.path("tick "+seriesClass("t", n), d.String())
 		}
-		c.text("end", fallWidth-4, y+17, Number(float64(len(l.Times)))+" ev")
+		c.text("end", w.width()-4, y+17, Number(float64(len(l.Times)))+" ev")
 	})
 }
 
@@ -161,6 +169,6 @@ func (w Waterfall) rate(c *canvas, rates []float64, y float64) {
 		c.text("end ink", fallLabel-8, foot-fallRates/2+12, "rate")
 		c.path("area", d.String())
 		c.line("axis", w.x(0), foot, w.x(w.End), foot)
-		c.text("end", fallWidth-4, y+16, Number(most)+" ev/s")
+		c.text("end", w.width()-4, y+16, Number(most)+" ev/s")
 	})
 }

@@ -76,7 +76,7 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		side := takeSide{Detail: measure.Detail(x, row), Run: string(x.Run), Waterfall: waterfallOf(x, wire.Parse(x))}
+		side := takeSide{Detail: measure.Detail(x, row), Run: string(x.Run), Waterfall: waterfallOf(x, wire.Parse(x), halfWidth)}
 		if run, err := s.o.Store.Run(string(x.Run)); err == nil {
 			side.Run = runName(&run)
 		}

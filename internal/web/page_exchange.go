@@ -24,6 +24,12 @@ const (
 	gateBytes    = 8 << 20 // of an answer that is judged for a page
 )
 
+// The widths of a waterfall over a whole page and over half of one, in CSS pixels.
+const (
+	wholeWidth = 1240
+	halfWidth  = 620
+)
+
 // exchangeBody is everything about one exchange.
 type exchangeBody struct {
 	Row       exchange.Summary
@@ -92,7 +98,7 @@ func (s *Server) exchangePage(w http.ResponseWriter, r *http.Request) error {
 		b.Run = exchange.Run{ID: x.Run} // the exchange is there and can be shown without it
 	}
 	b.Facts = factsOf(x, &b.Detail)
-	b.Waterfall = waterfallOf(x, t)
+	b.Waterfall = waterfallOf(x, t, wholeWidth)
 	b.metrics()
 	b.Request = messageOf(requestLine(x), x.Request.Headers, x.Request.Body)
 	b.Response = messageOf(b.Detail.Response.Line, x.Response.Headers, x.Response.Body)

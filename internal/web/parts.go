@@ -110,8 +110,8 @@ var kindNames = [...]struct {
 }{{wire.KindReasoning, "reasoning"}, {wire.KindText, "text"}, {wire.KindTool, "tool call"}, {wire.KindRefusal, "refusal"}, {wire.KindMedia, "media"}}
 
 // waterfallOf draws where the time of an exchange went, from its acceptance on.
-func waterfallOf(x *exchange.Exchange, t *wire.Transcript) chart.SVG {
-	w := chart.Waterfall{Title: "where the time went"}
+func waterfallOf(x *exchange.Exchange, t *wire.Transcript, width float64) chart.SVG {
+	w := chart.Waterfall{Title: "where the time went", Width: width}
 	var first, last exchange.Mark
 	lanes := map[string][]float64{}
 	for _, e := range t.Events {
