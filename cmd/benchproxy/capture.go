@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/benchproxy/benchproxy/engines"
+	"github.com/benchproxy/benchproxy/engines/launch"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/redact"
@@ -40,6 +41,8 @@ type captureSettings struct {
 	device         string // what the user asked the engine to run on
 	weights        []modelFile
 	catalog        *engines.Catalog // nil: the profiles of this program
+	launch         *launch.Spec     // engine to start behind the only upstream; nil: it runs
+	launched       *launched        // that engine, once it is ready
 	form           boardForm
 	drain          time.Duration
 	session        proxy.SessionOptions
@@ -230,6 +233,9 @@ func (c *capture) stored(row exchange.Summary) {
 
 // describe keeps what was read of an engine with the run, with what its model file states, and tells it.
 func (c *capture) describe(d exchange.Deployment) {
+	if c.s.launched != nil {
+		d = c.s.launched.observe(d)
+	}
 	if c.weigher != nil {
 		d = c.weigher.attach(d)
 	}

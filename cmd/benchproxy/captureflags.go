@@ -130,6 +130,9 @@ var nameAndURL = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)=((?:https?://
 
 // upstreams reads the --upstream flags. A single one without a name is called "engine".
 func (p *program) upstreams(c *cli.Context) ([]upstream, error) {
+	if id := launchedID(c); id != "" {
+		return launchedUpstream(c, id)
+	}
 	var out []upstream
 	seen := map[string]bool{}
 	named := c.StringSlice("upstream")
@@ -237,6 +240,9 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 		s.form = boardQuiet
 	}
 	s.run = newRun(mode, c.String("run"), s.upstreams)
+	if launchedID(c) != "" {
+		return s, p.launchSettings(c, &s)
+	}
 	return s, nil
 }
 

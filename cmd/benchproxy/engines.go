@@ -50,6 +50,8 @@ func (p *program) enginesCommand() *cli.Command {
 					&cli.BoolFlag{Name: "capabilities", Usage: "ask the model, too: tools, tool_choice, parallel calls, structured output"}),
 				Action: p.interruptible(p.enginesCheck),
 			},
+			p.launchCommand(),
+			p.pickCommand(),
 			{
 				Name:      "weights",
 				Usage:     "say what a local GGUF model file holds, with its digest",

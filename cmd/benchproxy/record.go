@@ -24,9 +24,11 @@ func (p *program) recordCommand() *cli.Command {
 			"exchanges end, closes the run and prints a summary; the second does not wait.\n\n" +
 			"   benchproxy record --upstream http://127.0.0.1:8080\n" +
 			"   benchproxy record --upstream http://127.0.0.1:8080 --run agent -- python agent.py\n" +
-			"   benchproxy record --upstream a=http://127.0.0.1:8080 --upstream b=http://127.0.0.1:8081",
-		Flags: append(slices.Concat(proxyFlags(), draftingFlags(), keepFlags()),
+			"   benchproxy record --upstream a=http://127.0.0.1:8080 --upstream b=http://127.0.0.1:8081\n" +
+			"   benchproxy record --engine llamacpp --model model.gguf -- python agent.py",
+		Flags: append(slices.Concat(proxyFlags(), draftingFlags(), keepFlags(), launchFlags()),
 			storeFlag(),
+			&cli.StringFlag{Name: "engine", Usage: "`ID` of an engine to start, and to end at the end, instead of --upstream"},
 			&cli.StringFlag{Name: "run", Usage: "`NAME` of the run"},
 			&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` to keep with the run; repeatable"},
 			&cli.StringSliceFlag{Name: "weights", Usage: "`[NAME=]FILE`, the GGUF model file that the engine has loaded: its digest becomes part of what the run knows; NAME is an upstream's"},
@@ -67,7 +69,7 @@ func (p *program) recordSettings(c *cli.Context) (captureSettings, error) {
 	if s.run.Labels, err = labels(c); err != nil {
 		return s, err
 	}
-	if s.weights, err = modelFiles(c.StringSlice("weights"), s.upstreams); err != nil {
+	if s.weights, err = modelFiles(weightFlags(c, s.launch), s.upstreams); err != nil {
 		return s, err
 	}
 	if s.run.Drafting, err = drafting(c); err != nil {
@@ -111,16 +113,21 @@ func (p *program) capture(ctx context.Context, s captureSettings) error {
 	if p.rest != nil {
 		s.form = boardQuiet // the screen is the client's
 	}
-	c, err := startCapture(p.env, s)
-	if err != nil {
+	if err := p.startEngine(ctx, &s); err != nil {
 		return err
 	}
+	c, err := startCapture(p.env, s)
+	if err != nil {
+		return errors.Join(err, s.launched.Close())
+	}
+	s.launched.tell(c.failed)
 	c.announce()
 	waitErr := p.wait(ctx, c)
 	if n := c.session.Stats().Running; n > 0 {
 		c.board.Note("%d still running: they have %s to end; a second Ctrl-C ends them now", n, s.drain)
 	}
 	run, err := c.Close(p.Signals)
+	err = errors.Join(err, s.launched.Close())
 	out := p.Stdout
 	if s.form == boardJSON || p.rest != nil { // stdout belongs to the rows, or to the client
 		out = p.Stderr

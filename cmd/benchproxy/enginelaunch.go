@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/benchproxy/benchproxy/engines"
+	"github.com/benchproxy/benchproxy/engines/launch"
+	"github.com/benchproxy/benchproxy/internal/clock"
+	"github.com/benchproxy/benchproxy/internal/exchange"
+)
+
+// launchName is the subcommand of engines that starts one.
+const launchName = "launch"
+
+func (p *program) launchCommand() *cli.Command {
+	return &cli.Command{
+		Name:      launchName,
+		Usage:     "start an engine with a measuring proxy in front of it",
+		ArgsUsage: "ID [-- ARGS]",
+		Description: "It waits until the engine can answer, prints the address of the proxy, and ends the engine with everything it\n" +
+			"started at the first Ctrl-C. Arguments after \"--\" are the engine's. What a killed run left is named at the next start,\n" +
+			"and ended with --reap, for which no ID is needed. A recording of it makes 'benchproxy record --engine ID'.\n\n" +
+			"   benchproxy engines launch llamacpp --model model.gguf --backend ggml_cuda -- --jinja\n" +
+			"   benchproxy engines launch --reap",
+		Flags: append(proxyFlags(), launchFlags()...),
+		Action: func(c *cli.Context) error {
+			if c.Args().Len() == 0 && c.Bool("reap") {
+				return p.reap(c.Context)
+			}
+			if err := exactArgs(c, "ID"); err != nil {
+				return err
+			}
+			s, err := p.settings(c, "proxy")
+			if err != nil {
+				return err
+			}
+			p.rest = nil // the engine has them
+			if c.Bool("reap") {
+				if err := p.reap(c.Context); err != nil {
+					return err
+				}
+			}
+			return p.capture(c.Context, s)
+		},
+	}
+}
+
+// reap ends what runs that were killed have left.
+func (p *program) reap(ctx context.Context) error {
+	dir, ok := p.dataDir()
+	if !ok {
+		return usagef("there is no home directory where engines are noted")
+	}
+	list, err := launch.Reap(ctx, filepath.Join(dir, "engines"))
+	for _, l := range list {
+		note(p.Stderr, "ended %s", l)
+	}
+	if len(list) == 0 && err == nil {
+		note(p.Stderr, "nothing is left over")
+	}
+	return err
+}
+
+// launched is the engine that a capture started for itself. A nil one is none.
+type launched struct {
+	process *launch.Process
+	stop    chan struct{}
+	wg      sync.WaitGroup
+}
+
+// startEngine starts the engine that the settings ask for, waits until it can answer, and fills in where it is. Without
+// one it does nothing.
+func (p *program) startEngine(ctx context.Context, s *captureSettings) error {
+	if s.launch == nil {
+		return nil
+	}
+	i := newInterruption(ctx, p.Signals)
+	defer i.Close()
+	proc, err := launch.Start(i.ctx, *s.launch)
+	if err != nil {
+		return err
+	}
+	began := clock.Now()
+	note(p.Stderr, "starting %s, pid %d", proc.Command(), proc.PID())
+	if s.launch.LogFile != "" {
+		note(p.Stderr, "log %s", s.launch.LogFile)
+	}
+	if err := proc.WaitReady(i.ctx); err != nil {
+		return errors.Join(err, proc.Close())
+	}
+	s.launched = &launched{process: proc, stop: make(chan struct{})}
+	s.upstreams[0].url = proc.URL()
+	now := clock.Now()
+	name, labels := s.run.Name, s.run.Labels
+	fresh := newRun(s.run.Mode, name, s.upstreams)
+	s.run.ID, s.run.Started, s.run.Upstreams = fresh.ID, fresh.Started, fresh.Upstreams
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["launch"] = proc.Command()
+	s.run.Labels = labels
+	note(p.Stderr, "%s is ready after %s, %s", s.launch.Engine.ID, now.Sub(began).Round(10*time.Millisecond), deviceSeen(proc))
+	for _, n := range proc.Status().Notes {
+		note(p.Stderr, "%s: %s", s.launch.Engine.ID, n)
+	}
+	return nil
+}
+
+// deviceSeen says where an engine runs, as far as its output shows.
+func deviceSeen(proc *launch.Process) string {
+	st, asked := proc.Status(), proc.Spec().Asked
+	switch {
+	case st.Device == nil && asked == "":
+		return "where it computes it does not show"
+	case st.Device == nil:
+		return fmt.Sprintf("%s was asked for, and nothing shows where it computes", asked)
+	case engines.CPUFallback(&asked, st.Device):
+		return fmt.Sprintf("on %s, though %s was asked for (%s)", *st.Device, asked, printable(st.Evidence))
+	}
+	return fmt.Sprintf("on %s (%s)", *st.Device, printable(st.Evidence))
+}
+
+// observe adds to what was read of the engine what its start showed.
+func (l *launched) observe(d exchange.Deployment) exchange.Deployment {
+	if d.ObservedDevice == nil {
+		d.ObservedDevice = l.process.Status().Device
+		d.CPUFallback = engines.CPUFallback(d.RequestedDevice, d.ObservedDevice)
+	}
+	return d
+}
+
+// tell sends an error when the engine ends by itself.
+func (l *launched) tell(failed chan<- error) {
+	if l == nil {
+		return
+	}
+	l.wg.Go(func() {
+		select {
+		case <-l.process.Done():
+			if err := l.process.Wait(context.Background()); err != nil {
+				select {
+				case failed <- err:
+				case <-l.stop:
+				}
+			}
+		case <-l.stop:
+		}
+	})
+}
+
+// Close ends the engine, and waits until nothing is left of it.
+func (l *launched) Close() error {
+	if l == nil {
+		return nil
+	}
+	close(l.stop)
+	l.wg.Wait()
+	return l.process.Close()
+}
