@@ -47,9 +47,9 @@ func (p *program) modelsCommand() *cli.Command {
 	}
 }
 
-// modelsDir is where model files go: the flag, BENCHPROXY_MODELS, or models beside the recordings.
+// modelsDir is where model files go that --out does not place: the flag, BENCHPROXY_MODELS, or models beside the recordings.
 func (p *program) modelsDir(c *cli.Context) (string, error) {
-	if dir := cmp.Or(c.String("dir"), p.Getenv("BENCHPROXY_MODELS")); dir != "" {
+	if dir := cmp.Or(c.String("dir"), p.Getenv("BENCHPROXY_MODELS")); dir != "" || c.String("out") != "" {
 		return dir, nil
 	}
 	data, ok := p.dataDir()
@@ -107,10 +107,6 @@ func (p *program) modelsJob(c *cli.Context) (*modelsJob, error) {
 	if c.String("out") != "" && c.Args().Len() > 1 {
 		return nil, usagef("--out names the place of one model, and %d are to be pulled", c.Args().Len())
 	}
-	dir, err := p.modelsDir(c)
-	if err != nil {
-		return nil, err
-	}
 	token, err := p.secret(c, "token-file", "HF_TOKEN")
 	if err != nil {
 		return nil, err
@@ -122,7 +118,7 @@ func (p *program) modelsJob(c *cli.Context) (*modelsJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := models.Place{Hub: hub, Mirror: c.String("mirror"), Dir: dir, Out: c.String("out")}
+	place := models.Place{Hub: hub, Mirror: c.String("mirror"), Out: c.String("out")}
 	for _, ref := range c.Args().Slice() {
 		d, kept, err := models.DaemonOf(ref)
 		if err != nil {
@@ -132,6 +128,9 @@ func (p *program) modelsJob(c *cli.Context) (*modelsJob, error) {
 			job.names = append(job.names, daemonPulled{d.Kind, d.Name})
 			job.daemons = append(job.daemons, models.NewDaemonPull(d, models.DaemonOptions{Ollama: c.String("ollama"), Tries: c.Int("tries")}))
 			continue
+		}
+		if place.Dir, err = p.modelsDir(c); err != nil {
+			return nil, err
 		}
 		files, err := models.Resolve(ref, place)
 		if err != nil {
