@@ -39,11 +39,7 @@ func (r *gateRun) goldens(c *gateCase) (list []wanted, err error) {
 		if slices.ContainsFunc(c.Case.Goldens, func(g *exchange.Golden) bool { return g.Turn == turn }) {
 			continue
 		}
-		n, err := r.recording(c, turn)
-		if err != nil {
-			return nil, err
-		}
-		kept, err := r.kept(n, turn)
+		n, kept, err := r.found(c, turn)
 		if err != nil {
 			return nil, err
 		}
@@ -70,25 +66,48 @@ func whole(x *exchange.Exchange) bool {
 	return x.Response.Status/100 == 2 && x.End == exchange.EndEOF
 }
 
-// recording is the request of a turn as the reference is asked it: the candidate's own words, spelled for the reference,
-// computed whole. Without a reference it is the candidate's request, under which recordings may be kept.
-func (r *gateRun) recording(c *gateCase, turn int) (exchange.Need, error) {
-	x := c.Case.Exchanges[turn]
-	n := exchange.Need{ID: fmt.Sprintf("reference/%d", turn), Party: exchange.Reference, Method: x.Request.Method, Path: x.Request.Target,
-		Body: x.Request.Body.Bytes(), Why: "what the reference answers"}
+// found are the recordings of a turn that are on record, and the request under which they are. Without a reference they
+// may lie under the candidate's very request, or under the one that a reference would have been asked.
+func (r *gateRun) found(c *gateCase, turn int) (n exchange.Need, kept []*exchange.Golden, err error) {
+	ways := []func(*gateCase, int) (exchange.Need, error){r.recording}
 	if r.o.Reference == nil {
-		return n, nil
+		ways = append(ways, verbatim)
+	}
+	for _, way := range ways {
+		if n, err = way(c, turn); err != nil {
+			return n, nil, err
+		}
+		if kept, err = r.kept(n, turn); err != nil || len(kept) > 0 {
+			return n, kept, err
+		}
+	}
+	return n, nil, nil
+}
+
+// verbatim is the request of a turn as the candidate got it.
+func verbatim(c *gateCase, turn int) (exchange.Need, error) {
+	x := c.Case.Exchanges[turn]
+	return exchange.Need{Method: x.Request.Method, Path: x.Request.Target, Body: x.Request.Body.Bytes()}, nil
+}
+
+// recording is the request of a turn as a reference is asked it: the candidate's own words, spelled for the reference,
+// computed whole. Without a reference it is spelled as for the candidate.
+func (r *gateRun) recording(c *gateCase, turn int) (exchange.Need, error) {
+	n := exchange.Need{ID: fmt.Sprintf("reference/%d", turn), Party: exchange.Reference, Why: "what the reference answers"}
+	party := r.o.Reference
+	if party == nil {
+		party = &r.o.Candidate
 	}
 	asked := c.Asked[turn]
 	asked.Cold = true
-	body, err := r.o.Reference.Spelling.spell(asked, false)
+	body, err := party.Spelling.spell(asked, false)
 	if err != nil {
 		return n, fmt.Errorf("spell turn %d of case %s for the reference: %w", turn, c.Tag(), err)
 	}
 	it := c.item(asked)
 	it.Body = body
-	changes := r.o.Reference.Changes
-	changes.Model = r.o.Reference.Model
+	changes := party.Changes
+	changes.Model = party.Model
 	d, err := changes.draftOf(it, 0, "", exchange.Header{})
 	if err != nil {
 		return n, err
@@ -97,7 +116,8 @@ func (r *gateRun) recording(c *gateCase, turn int) (exchange.Need, error) {
 	return n, nil
 }
 
-// kept are the recordings of a request that are on record: of the reference where there is one, else all of them.
+// kept are the recordings of a request that are on record: of the reference where there is one, else of the weights of the
+// candidate, whoever made them.
 func (r *gateRun) kept(n exchange.Need, turn int) (out []*exchange.Golden, err error) {
 	if r.o.References == nil {
 		return nil, nil
@@ -109,13 +129,19 @@ func (r *gateRun) kept(n exchange.Need, turn int) (out []*exchange.Golden, err e
 		return nil, err
 	}
 	for _, g := range list {
-		of := GateSubject{Identity: g.Engine, Weights: g.Weights}
-		if g.Digest != digest || g.Variant != "" || g.Turn != turn || r.o.Reference != nil && !of.same(subjectOf(r.o.Reference)) {
-			continue
+		if g.Digest == digest && g.Variant == "" && g.Turn == turn && r.refers(g) {
+			out = append(out, g)
 		}
-		out = append(out, g)
 	}
 	return out, nil
+}
+
+// refers reports whether a recording is one of the reference.
+func (r *gateRun) refers(g *exchange.Golden) bool {
+	if r.o.Reference == nil {
+		return g.Weights == r.o.Candidate.Weights || r.o.Unknown
+	}
+	return GateSubject{Identity: g.Engine, Weights: g.Weights}.same(subjectOf(r.o.Reference))
 }
 
 func jsonHeaders() []exchange.Header {
@@ -307,7 +333,15 @@ func (r *gateRun) record(w wanted, x *exchange.Exchange) error {
 	}
 	if r.o.References != nil && ref.Weights != "" && ref.Identity.Version != "" {
 		kept, err := r.o.References.AddGolden(*g)
-		if err != nil {
+		switch {
+		case errors.Is(err, exchange.ErrUsage): // another case asked the very same
+			known, err := r.kept(w.need, w.golden)
+			if err != nil {
+				return err
+			}
+			w.of.Case.Goldens = append(w.of.Case.Goldens, known...)
+			return nil
+		case err != nil:
 			return err
 		}
 		g = &kept

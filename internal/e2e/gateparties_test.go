@@ -288,11 +288,16 @@ func TestGateSuiteEnds(t *testing.T) {
 		"not startable": {func(_ *gated, o *replay.GateOptions, _ context.CancelCauseFunc) {
 			o.Candidate.Engine = launched{h: &hangar{}, name: "candidate"}
 		}, nil},
+		"no goldens":    {breaks("goldens"), errBrokenStore},
+		"golden unkept": {breaks("add golden"), errBrokenStore},
+		"no replies":    {breaks("replies"), errBrokenStore},
+		"reply unkept":  {breaks("add reply"), errBrokenStore},
 		"interrupted": {func(_ *gated, o *replay.GateOptions, end context.CancelCauseFunc) {
 			o.Told = func(*replay.GateEntry) { end(errEnded) }
 		}, errEnded},
 	} {
-		g := newGated(t, sim.ToyOptions{}, sim.ToyOptions{})
+		far := sim.ToyOptions{Nudges: []sim.Nudge{{At: prompt3 + 3, Gaps: toyGaps{sim.NumericsAny: -1.8}}}} // views are needed
+		g := newGated(t, sim.ToyOptions{}, far)
 		o := g.options(t, nil, scenario.FamilyConsistency, scenario.FamilyPrompts)
 		ctx, end := context.WithCancelCause(context.Background())
 		test.edit(g, &o, end)
@@ -308,10 +313,50 @@ func TestGateSuiteEnds(t *testing.T) {
 		if r.Complete || r.Why == "" || !errors.Is(r.Verdict(), exchange.ErrIncomplete) {
 			t.Errorf("%s: complete %v, %q, %v", name, r.Complete, r.Why, r.Verdict())
 		}
-		if e := entry(t, r, "prompt_12", "near_tie"); e.Status != exchange.VerdictNotRun || !strings.Contains(e.Reason, "did not come to its end") {
+		if e := entry(t, r, "prompt_12", "near_tie"); name != "reply unkept" && (e.Status != exchange.VerdictNotRun || !strings.Contains(e.Reason, "did not come to its end")) {
 			t.Errorf("%s: %s %s", name, e.Status, e.Reason)
 		}
 	}
 }
 
 var errEnded = errors.New("ended by the test")
+
+// brokenStore is a cache of references of which one function fails.
+type brokenStore struct {
+	replay.References
+	what string
+}
+
+var errBrokenStore = errors.New("the store is broken")
+
+func breaks(what string) func(*gated, *replay.GateOptions, context.CancelCauseFunc) {
+	return func(_ *gated, o *replay.GateOptions, _ context.CancelCauseFunc) {
+		o.References = brokenStore{o.References, what}
+	}
+}
+
+func (b brokenStore) fails(what string) error {
+	if b.what == what {
+		return errBrokenStore
+	}
+	return nil
+}
+
+func (b brokenStore) Goldens(key string) ([]*exchange.Golden, error) {
+	list, err := b.References.Goldens(key)
+	return list, errors.Join(err, b.fails("goldens"))
+}
+
+func (b brokenStore) AddGolden(g exchange.Golden) (exchange.Golden, error) {
+	kept, err := b.References.AddGolden(g)
+	return kept, errors.Join(err, b.fails("add golden"))
+}
+
+func (b brokenStore) Replies(needs exchange.Needs) ([]exchange.Reply, error) {
+	list, err := b.References.Replies(needs)
+	return list, errors.Join(err, b.fails("replies"))
+}
+
+func (b brokenStore) AddReply(n exchange.Need, x *exchange.Exchange) error {
+	return errors.Join(b.References.AddReply(n, x), b.fails("add reply"))
+}
