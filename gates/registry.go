@@ -8,7 +8,7 @@ import (
 
 // registry are the gates by family and id, put together once: judging asks for them again and again.
 var registry = sync.OnceValue(func() []Gate {
-	all := slices.Concat(answerGates(), toolGates(), goldenGates())
+	all := ruled(slices.Concat(answerGates(), toolGates(), goldenGates()))
 	slices.SortStableFunc(all, func(a, b Gate) int {
 		if c := strings.Compare(a.Family, b.Family); c != 0 {
 			return c
