@@ -200,7 +200,8 @@ const simID = "sim"
 // ownProgram is the file of this program; "" leaves it to PATH.
 func ownProgram() string {
 	path, err := os.Executable()
-	if err != nil || !strings.HasPrefix(filepath.Base(path), "benchproxy") {
+	name := filepath.Base(path)
+	if err != nil || !strings.HasPrefix(name, "benchproxy") || strings.HasSuffix(name, ".test") {
 		return ""
 	}
 	return path
