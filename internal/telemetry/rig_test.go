@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -141,7 +140,7 @@ func (r *rig) spans(t testing.TB) map[string]tracetest.SpanStub {
 func attrsOf(list []attribute.KeyValue) map[string]string {
 	out := map[string]string{}
 	for _, kv := range list {
-		out[string(kv.Key)] = fmt.Sprintf("%s", kv.Value.Emit())
+		out[string(kv.Key)] = kv.Value.String()
 	}
 	return out
 }

@@ -27,10 +27,11 @@ type usageSeries struct {
 }
 
 func (v *vectors) with(l labels) *series {
+	address, port := l.address()
 	s := &series{
 		generates: l.operation != "",
 		served:    v.server.WithLabelValues(l.method, l.route, l.status, l.failure),
-		sent:      v.client.WithLabelValues(l.method, l.address, l.port, l.status, l.failure),
+		sent:      v.client.WithLabelValues(l.method, address, port, l.status, l.failure),
 		overhead:  v.overhead.WithLabelValues(), stall: v.stall.WithLabelValues(), outcomes: v.outcomes,
 	}
 	if !s.generates {

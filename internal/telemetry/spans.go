@@ -136,7 +136,7 @@ func clientSpan(x *exchange.Exchange, a *measure.Analysis) span {
 		s.attrs.str(aiOperation, operation)
 		s.attrs.str(aiProvider, providerOf(x))
 	}
-	s.attrs.upstream(x)
+	s.attrs.upstream(x.UpstreamURL)
 	s.attrs.status(x.Response.Status)
 	s.attrs.protocol(x.Response.Proto)
 	s.attrs.record(x, a)
@@ -184,9 +184,9 @@ func (a *attributes) record(x *exchange.Exchange, an *measure.Analysis) {
 	a.strs(ourFlags, an.Flags)
 }
 
-// upstream adds the engine's address.
-func (a *attributes) upstream(x *exchange.Exchange) {
-	u, err := url.Parse(x.UpstreamURL)
+// upstream adds the address of an engine's URL.
+func (a *attributes) upstream(at string) {
+	u, err := url.Parse(at)
 	if err != nil {
 		return
 	}

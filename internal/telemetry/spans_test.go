@@ -71,7 +71,7 @@ func TestSpansOfAStream(t *testing.T) {
 func num(n int64) string {
 	b := attributes{}
 	b.int("n", n)
-	return b[0].Value.Emit()
+	return b[0].Value.String()
 }
 
 // TestTree holds who is whose parent, and what the engine is told.
@@ -275,5 +275,20 @@ func TestContentForms(t *testing.T) {
 	a := attrsOf(contentOf(x, measure.Analyze(x)))
 	if n := len(a[aiInputMessages]); n > maxContent+200 || n < maxContent || !strings.Contains(a[aiInputMessages], "…") || a[aiSystem] == "" {
 		t.Errorf("a long prompt is told in %d bytes, the system as %q", n, a[aiSystem])
+	}
+}
+
+// TestAddress holds how the address of an engine is told.
+func TestAddress(t *testing.T) {
+	for at, want := range map[string][2]string{
+		"http://h:81/base": {"h", "81"}, "http://h": {"h", "80"}, "https://h/x": {"h", "443"}, "http://[::1]:8080": {"::1", "8080"}, "http://[::1]": {"::1", "80"},
+		"unix:/run/e.sock": {"/run/e.sock", ""}, "unix:e.sock": {"e.sock", ""}, "http://%zz": {"", ""}, "": {"", ""},
+	} {
+		var a attributes
+		a.upstream(at)
+		got := attrsOf(a)
+		if got[serverAddress] != want[0] || got[serverPort] != want[1] {
+			t.Errorf("%s is at %q, port %q", at, got[serverAddress], got[serverPort])
+		}
 	}
 }

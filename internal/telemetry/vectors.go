@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,8 +29,9 @@ func overheadBuckets() []float64 {
 
 // labels are the values that tell the series of exchanges apart. None of them is an id.
 type labels struct {
-	operation, provider, model, answered, address, port string
-	method, route, status, failure                      string
+	operation, provider, model, answered string
+	upstream                             string // URL: its address is read when the series is made
+	method, route, status, failure       string
 }
 
 // aiLabels and so on are the names, in the order of the values below.
@@ -37,24 +39,30 @@ func aiLabels() []string {
 	return []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "gen_ai_response_model", "server_address", "server_port"}
 }
 
+// ai are the values of aiLabels.
 func (l *labels) ai() []string {
-	return []string{l.operation, l.provider, l.model, l.answered, l.address, l.port}
+	address, port := l.address()
+	return []string{l.operation, l.provider, l.model, l.answered, address, port}
+}
+
+// address is that of the engine.
+func (l *labels) address() (address, port string) {
+	var of attributes
+	of.upstream(l.upstream)
+	for _, kv := range of {
+		if kv.Key == serverAddress {
+			address = kv.Value.AsString()
+		} else {
+			port = kv.Value.String()
+		}
+	}
+	return address, port
 }
 
 func labelsOf(x *exchange.Exchange, a *measure.Analysis) labels {
-	var of attributes
-	of.method(x.Request.Method)
-	of.upstream(x)
-	l := labels{route: routeOf(path(x)), failure: errorOf(x, a)}
-	for _, kv := range of {
-		switch kv.Key {
-		case httpMethod:
-			l.method = kv.Value.AsString()
-		case serverAddress:
-			l.address = kv.Value.AsString()
-		case serverPort:
-			l.port = kv.Value.Emit()
-		}
+	l := labels{upstream: x.UpstreamURL, method: otherValue, route: routeOf(path(x)), failure: errorOf(x, a)}
+	if slices.Contains(methods, x.Request.Method) {
+		l.method = x.Request.Method
 	}
 	if status := answered(x); status != 0 {
 		l.status = strconv.Itoa(status)
