@@ -26,7 +26,7 @@ func (c *Compared) part() report.Section {
 	p.Table = report.Table{Formula: "candidate / reference, the median over pairs of requests that belong together", Source: "exchanges of both runs",
 		Sample: "n is the number of pairs", Spread: "95 % interval of the ratio by permutation; P is the chance of such a difference between equal sides",
 		Columns: []report.Column{{Name: "Metric", Key: true}, {Name: "reference", Number: true, Digits: 1}, {Name: "candidate", Number: true, Digits: 1}, {Name: "unit"},
-			{Name: "ratio", Number: true, Digits: 3, Suffix: "×"}, {Name: "95 % interval"}, {Name: "n", Number: true}, {Name: "P", Number: true, Digits: 3}, {Name: "verdict"}, {Name: "why"}}}
+			{Name: "ratio", Number: true, Digits: 3, Suffix: "×"}, {Name: "95 % interval"}, {Name: "n", Number: true}, {Name: "P", Number: true, Digits: 4}, {Name: "verdict"}, {Name: "why"}}}
 	if c.Report == nil {
 		p.Lead = []string{"There is no ratio: " + c.Failed + "."}
 		p.Table = report.Table{}

@@ -2,6 +2,8 @@ package build
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -127,6 +129,7 @@ func (e *Evidence) reproduceSection() report.Section {
 		s.Table.Add(report.Text("command"), report.Text(c))
 	}
 	for _, r := range e.Runs {
+		s.Table.Add(report.Text(r.Label+", made by"), report.Text(r.command()))
 		if len(r.Run.Command) > 0 {
 			s.Table.Add(report.Text(r.Label+", client"), report.Text(strings.Join(r.Run.Command, " ")))
 		}
@@ -148,6 +151,42 @@ func (e *Evidence) reproduceSection() report.Section {
 		s.Lead, s.Table = []string{"No command is on record."}, report.Table{}
 	}
 	return s
+}
+
+// command is that by which the run can be made again, as far as its record tells.
+func (r *Run) command() string {
+	var targets []string
+	for _, name := range slices.Sorted(maps.Keys(r.Run.Upstreams)) {
+		targets = append(targets, r.Run.Upstreams[name])
+	}
+	p := r.Run.Replay
+	if p == nil {
+		return "benchproxy record --run " + r.Run.Name + flagsOf("--upstream", targets)
+	}
+	words := "benchproxy replay " + p.Source
+	if len(p.Cases) > 0 {
+		words = "benchproxy " + r.Run.Mode + " (a suite; its cases stand with the run)"
+	}
+	set := p.Settings
+	words += flagsOf("--target", targets) + fmt.Sprintf(" --concurrency %d --repeats %d", set.Concurrency, max(set.Repeats, 1))
+	if set.Rate > 0 {
+		words += fmt.Sprintf(" --rate %g --arrivals %s", set.Rate, set.Arrivals)
+	}
+	if set.Warmup > 0 {
+		words += fmt.Sprintf(" --warmup %d", set.Warmup)
+	}
+	if set.Nonce {
+		words += " --nonce"
+	}
+	return words
+}
+
+func flagsOf(name string, values []string) string {
+	out := ""
+	for _, v := range values {
+		out += " " + name + " " + v
+	}
+	return out
 }
 
 func driverText(p *exchange.Replay) string {
