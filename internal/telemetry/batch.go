@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,5 +107,5 @@ func (b *batcher) Shutdown(ctx context.Context) error {
 	defer stop()
 	b.ended.Wait()
 	b.hurryUp()
-	return errors.Join(b.to.Shutdown(ctx))
+	return b.to.Shutdown(ctx)
 }
