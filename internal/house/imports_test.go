@@ -49,7 +49,7 @@ var doors = map[string][]string{
 	"go.opentelemetry.io/otel":                {"internal/telemetry"},
 	"github.com/prometheus/client_golang":     {"internal/telemetry"},
 	"golang.org/x/term":                       {"cmd/benchproxy"},
-	"golang.org/x/sys":                        {"proxy", "recorder", "cmd/benchproxy", "engines/launch"},
+	"golang.org/x/sys":                        {"proxy", "recorder", "cmd/benchproxy", "engines/launch", "engines/models"},
 }
 
 var testLibraries = []string{"github.com/google/go-cmp", "go.uber.org/goleak", "github.com/rogpeppe/go-internal"}
