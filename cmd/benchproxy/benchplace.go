@@ -77,7 +77,7 @@ func (s *benchServer) open(ctx context.Context) error {
 	}
 	set.labels["plan"], set.labels["group"] = s.b.plan.Hash, s.group.Name
 	s.suiteSitting = suiteSitting{replaying: replaying{env: s.b.env, s: set, store: s.b.store, telling: s.b.telling,
-		recorded: map[exchange.ID]exchange.SpanContext{}}, count: replay.NewSuiteTally()}
+		recorded: map[exchange.ID]exchange.SpanContext{}}, count: replay.NewSuiteTally(), machine: &s.b.machine}
 	if err := s.settle(ctx, s.group.Launch.Model.Name); err != nil {
 		return err
 	}

@@ -68,7 +68,8 @@ type suiteSitting struct {
 	model   string
 	session string // header that carries one value a conversation; "" = none
 	suite   *replay.Suite
-	count   *replay.Tally // of the exchanges; nil is the suite's
+	count   *replay.Tally     // of the exchanges; nil is the suite's
+	machine *exchange.Machine // as it was before; nil where nobody looked
 	target  *replayTarget
 }
 
@@ -163,7 +164,7 @@ func (s *suiteSitting) beginRun(mode string, planned exchange.Replay) error {
 	s.target, s.targets = t, []*replayTarget{t}
 	run := newRun(mode, s.s.name, []upstream{u})
 	run.Labels, run.Identity = s.s.labels, identity(u.label)
-	run.Replay = &planned
+	run.Replay, run.Machine = &planned, s.machine
 	t.writer, err = s.store.NewWriter(run, recorder.WriterOptions{Derive: s.derive,
 		OnStored:  func(row exchange.Summary) { s.stored(t, row) },
 		OnDropped: func(id exchange.ID, _ recorder.DropReason) { s.telling.tracing.Dropped(id) },
