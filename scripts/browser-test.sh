@@ -14,4 +14,4 @@ mkdir -p "$pictures"
 (cd "$root/test/browser" && CGO_ENABLED=0 go build -o "$tmp/mkstore" ./mkstore && CGO_ENABLED=0 go test -c -o "$tmp/browser.test" .)
 "$tmp/mkstore" -store "$tmp/store" -n 100000 -hostile
 cd "$tmp" # Chromium leaves files where it stands
-TEST_BENCHPROXY=$tmp/benchproxy TEST_STORE=$tmp/store TEST_PICTURES=$pictures TEST_CHROMIUM=$TEST_CHROMIUM "$tmp/browser.test" -test.v -test.timeout 12m
+TEST_BENCHPROXY=$tmp/benchproxy TEST_STORE=$tmp/store TEST_PICTURES=$pictures TEST_CHROMIUM=$TEST_CHROMIUM "$tmp/browser.test" -test.v -test.timeout 20m

@@ -32,6 +32,7 @@ type captureSettings struct {
 	admin          string // "off" for none
 	adminKey       string // that its readers must send, "" for none
 	adminExplicit  bool
+	traceURL       string           // where a trace can be looked at, "" for nowhere
 	store          string // directory; "" only measures
 	sync           bool
 	keep           recorder.Retention // limits of the store while it is recorded into
@@ -310,7 +311,7 @@ func (c *capture) serve() {
 }
 
 func (c *capture) adminOptions() web.Options {
-	o := web.Options{Health: c.health, Key: c.s.adminKey, Live: c.live}
+	o := web.Options{Health: c.health, Key: c.s.adminKey, Live: c.live, TraceURL: c.s.traceURL}
 	o.Metrics = c.metricsHandler()
 	if c.store != nil {
 		o.Store = c.store

@@ -36,6 +36,7 @@ func proxyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "`ADDR` clients are pointed at"},
 		&cli.StringFlag{Name: "admin", Value: defaultAdmin, Usage: "`ADDR` of health and read API, or off"},
 		&cli.StringFlag{Name: "admin-key-file", Usage: "`FILE` with a key that readers of --admin must send (or BENCHPROXY_ADMIN_KEY, where other commands take it from)"},
+		traceURLFlag(),
 		&cli.StringFlag{Name: "api-key-file", Usage: "`FILE` with a key that clients must send (or BENCHPROXY_API_KEY)"},
 		&cli.StringSliceFlag{Name: "header", Usage: "`\"NAME: VALUE\"` added when sending to the engine; repeatable"},
 		&cli.BoolFlag{Name: "add-usage", Usage: "ask the engine for the token counts of streams whose client does not, and keep them from the client"},
@@ -252,6 +253,9 @@ func (p *program) adminSettings(c *cli.Context, s *captureSettings) (err error) 
 		return err
 	}
 	s.adminKey = cmp.Or(s.adminKey, s.server.Key)
+	if s.traceURL, err = traceURL(c); err != nil {
+		return err
+	}
 	if s.admin != adminOff && !loopback(s.admin) && s.adminKey == "" && !c.Bool("insecure") {
 		return usagef("the admin listener %s would show recordings to other machines; keep it on loopback, give it a key with --admin-key-file, or say --insecure", s.admin)
 	}

@@ -25,9 +25,11 @@ const (
 type Live struct {
 	running func() []proxy.Live
 
-	mu      sync.Mutex
+	looking sync.Mutex // held while streams are read, which may take long; guards seen
 	seen    map[exchange.ID]*following
-	ended   []Ended // the last one last
+
+	mu      sync.Mutex // held for moments: recording waits for it
+	ended   []Ended    // the last one last; at most twice those that are kept
 	engines map[string]*Engine
 }
 
@@ -100,16 +102,11 @@ func (e *Engine) Health() string {
 // Running are the exchanges that run now, in order of acceptance: how many, and the oldest of them, at most limit, read up
 // to what they have published.
 func (l *Live) Running(limit int) (streams []Stream, all int) {
+	l.looking.Lock()
+	defer l.looking.Unlock()
 	live := l.running()
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.forget(live)
-	for _, e := range l.engines {
-		e.Running = 0
-	}
-	for _, x := range live {
-		l.engine(x.Upstream).Running++
-	}
+	l.countRunning(live)
 	for _, x := range live[:min(limit, len(live))] {
 		f := l.seen[x.ID]
 		if f == nil {
@@ -120,6 +117,17 @@ func (l *Live) Running(limit int) (streams []Stream, all int) {
 		streams = append(streams, f.stream(&x))
 	}
 	return streams, len(live)
+}
+
+func (l *Live) countRunning(live []proxy.Live) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.engines {
+		e.Running = 0
+	}
+	for i := range live {
+		l.engine(live[i].Upstream).Running++
+	}
 }
 
 func (l *Live) forget(live []proxy.Live) {
@@ -162,10 +170,14 @@ func (l *Live) Describe(d exchange.Deployment) {
 // End takes an exchange that has ended, with what was derived of it. It keeps nothing of x.
 func (l *Live) End(x *exchange.Exchange, t *wire.Transcript, row exchange.Summary) {
 	e := Ended{Row: row, Times: thinned(tokenTimes(x, t, 0, nil))}
+	if l.looking.TryLock() { // else whoever looks forgets it, now or the next time
+		delete(l.seen, x.ID)
+		l.looking.Unlock()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.ended) == keptEnded {
-		l.ended = append(l.ended[:0], l.ended[1:]...)
+	if len(l.ended) == 2*keptEnded { // moved seldom: this is on the way of every exchange
+		l.ended = append(l.ended[:0], l.ended[keptEnded:]...)
 	}
 	l.ended = append(l.ended, e)
 	g := l.engine(x.Upstream)
@@ -193,7 +205,7 @@ func enginesFault(row *exchange.Summary) bool {
 func (l *Live) Ended() []Ended {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := slices.Clone(l.ended)
+	out := slices.Clone(l.ended[max(0, len(l.ended)-keptEnded):])
 	slices.Reverse(out)
 	return out
 }

@@ -37,64 +37,107 @@ func (g *growing) event(data string) {
 
 const token = `{"choices":[{"index":0,"delta":{"content":"x"}}]}`
 
-// TestRunningStreams follows a stream from its beginning to its end.
-func TestRunningStreams(t *testing.T) {
+// stage is a Live over exchanges that a test lets grow.
+type stage struct {
+	t       *testing.T
+	live    *Live
+	running []*growing
+}
+
+func newStage(t *testing.T, running ...*growing) *stage {
+	s := &stage{t: t, running: running}
+	s.live = NewLive(func() (out []proxy.Live) {
+		for _, g := range s.running {
+			out = append(out, g.Live)
+		}
+		return out
+	})
+	return s
+}
+
+// look is the one stream that runs.
+func (s *stage) look() Stream {
+	s.t.Helper()
+	streams, all := s.live.Running(10)
+	if len(streams) != 1 || all != 1 {
+		s.t.Fatalf("%d of %d streams", len(streams), all)
+	}
+	return streams[0]
+}
+
+// TestStreamBeforeItsTokens holds what is told while an engine is waited for.
+func TestStreamBeforeItsTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := begin(7, "m")
-		running := []*growing{g}
-		l := NewLive(func() (out []proxy.Live) {
-			for _, g := range running {
-				out = append(out, g.Live)
-			}
-			return out
-		})
-		look := func() Stream {
-			t.Helper()
-			streams, all := l.Running(10)
-			if len(streams) != 1 || all != 1 {
-				t.Fatalf("%d of %d streams", len(streams), all)
-			}
-			return streams[0]
-		}
+		s := newStage(t, g)
 		time.Sleep(time.Second)
-		if s := look(); s.Phase != PhaseWaiting || s.Age != time.Second || s.Name() != "m" || s.Path != "/v1/chat/completions" || s.Seq != 7 {
+		if s := s.look(); s.Phase != PhaseWaiting || s.Age != time.Second || s.Name() != "m" || s.Path != "/v1/chat/completions" || s.Seq != 7 {
 			t.Errorf("waiting: %+v", s)
 		}
 		g.head()
 		g.event(`{"choices":[{"index":0,"delta":{"role":"assistant"}}]}`)
-		if s := look(); s.Phase != PhasePrefill || s.Events != 0 || s.Bytes == 0 {
+		if s := s.look(); s.Phase != PhasePrefill || s.Events != 0 || s.Bytes == 0 {
 			t.Errorf("no token yet: %+v", s)
 		}
+		if e := s.live.Engines(); len(e) != 1 || e[0].Running != 1 || e[0].Health() != "unknown" {
+			t.Errorf("engines %+v", e)
+		}
+	})
+}
+
+// TestStreamOfTokens holds counts and rate of a stream from its first token on.
+func TestStreamOfTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := begin(7, "m")
+		s := newStage(t, g)
+		time.Sleep(time.Second)
+		g.head()
 		for range 40 { // 20 a second
 			time.Sleep(50 * time.Millisecond)
 			g.event(token)
+			s.look() // each goes on from the one before
 		}
-		s := look()
-		if s.Phase != PhaseDecode || s.Events != 40 || s.Tokens != 40 || !s.Estimated || s.First != 1049*time.Millisecond || s.Rate < 19 || s.Rate > 21 {
-			t.Errorf("decoding: %+v", s)
+		got := s.look()
+		if got.Phase != PhaseDecode || got.Events != 40 || got.Tokens != 40 || !got.Estimated || got.First != 1049*time.Millisecond {
+			t.Errorf("decoding: %+v", got)
+		}
+		if got.Rate < 19 || got.Rate > 21 {
+			t.Errorf("%v tok/s", got.Rate)
 		}
 		time.Sleep(3 * time.Second)
-		if s := look(); s.Rate != 0 || s.Events != 40 {
-			t.Errorf("a stream that stands still: %v tok/s", s.Rate)
+		if got := s.look(); got.Rate != 0 || got.Events != 40 {
+			t.Errorf("a stream that stands still: %v tok/s", got.Rate)
 		}
 		g.event(`{"choices":[{"index":0,"delta":{"content":"y"}}],"usage":{"prompt_tokens":3,"completion_tokens":90}}`)
-		if s := look(); s.Tokens != 90 || s.Estimated {
-			t.Errorf("the engine's own count: %+v", s)
-		}
-		if e := l.Engines(); len(e) != 1 || e[0].Running != 1 || e[0].Health() != "unknown" {
-			t.Errorf("engines %+v", e)
-		}
-		running = nil
-		if streams, all := l.Running(10); len(streams) != 0 || all != 0 || len(l.seen) != 0 {
-			t.Errorf("after the end: %d streams, %d followed", all, len(l.seen))
-		}
-		for i := range 5 {
-			running = append(running, begin(uint64(i), ""))
-		}
-		if streams, all := l.Running(2); len(streams) != 2 || all != 5 || streams[0].Name() != "POST /v1/chat/completions" {
-			t.Errorf("%d of %d, %q", len(streams), all, streams[0].Name())
+		if got := s.look(); got.Tokens != 90 || got.Estimated {
+			t.Errorf("the engine's own count: %+v", got)
 		}
 	})
+}
+
+// TestStreamsThatEnd holds that nothing is kept of them, and that a limit leaves the others counted.
+func TestStreamsThatEnd(t *testing.T) {
+	g := begin(7, "m")
+	s := newStage(t, g)
+	s.look()
+	s.running = nil
+	if streams, all := s.live.Running(10); len(streams) != 0 || all != 0 || len(s.live.seen) != 0 {
+		t.Errorf("after the end: %d streams, %d followed", all, len(s.live.seen))
+	}
+	s.running = []*growing{g}
+	s.look()
+	x := asked{model: "m", pieces: []string{"a"}}.exchange(1)
+	x.ID = g.ID
+	if end(s.live, x, exchange.Summary{ID: x.ID}); len(s.live.seen) != 0 {
+		t.Error("an exchange that ended is followed until the next look")
+	}
+	s.running = nil
+	for i := range 5 {
+		s.running = append(s.running, begin(uint64(i), ""))
+	}
+	if streams, all := s.live.Running(2); len(streams) != 2 || all != 5 || streams[0].Name() != "POST /v1/chat/completions" {
+		t.Errorf("%d of %d, %q", len(streams), all, streams[0].Name())
+	}
 }
 
 // TestEngineHealth holds what speaks against an engine and what does not.
@@ -126,11 +169,11 @@ func TestEngineHealth(t *testing.T) {
 	if got := l.Ended(); len(got) != 9 || len(got[0].Times) != 2 || got[0].Times[0] != 99.998 {
 		t.Errorf("ended %d, times %v", len(got), got[0].Times)
 	}
-	for range 2 * keptEnded {
-		ended(exchange.OutcomeComplete, 200)
-	}
-	if got := l.Ended(); len(got) != keptEnded {
-		t.Errorf("%d are kept", len(got))
+	for i := range 5 * keptEnded / 2 {
+		end(l, x, exchange.Summary{ID: x.ID, Seq: uint64(i)})
+		if got := l.Ended(); got[0].Row.Seq != uint64(i) || i > keptEnded && (len(got) != keptEnded || got[keptEnded-1].Row.Seq != uint64(i-keptEnded+1)) {
+			t.Fatalf("after %d: %d are kept, the first is %d", i, len(got), got[0].Row.Seq)
+		}
 	}
 	if got := thinned(make([]float64, 100_000)); len(got) != keptTimes {
 		t.Errorf("%d times are kept", len(got))
@@ -178,4 +221,27 @@ func TestLivePage(t *testing.T) {
 	if status, body := get(t, serve(t, o), "/", ""); status != 200 || !strings.Contains(body, "gamma") {
 		t.Errorf("with an unknown health: %d", status)
 	}
+}
+
+// TestEndDoesNotWaitForALook holds that recording goes on while somebody reads streams, however long that takes.
+func TestEndDoesNotWaitForALook(t *testing.T) {
+	looking, done := make(chan struct{}), make(chan struct{})
+	l := NewLive(func() []proxy.Live {
+		close(looking)
+		<-done
+		return nil
+	})
+	x := asked{model: "m", pieces: []string{"a"}}.exchange(1)
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		l.Running(1)
+	}()
+	<-looking
+	end(l, x, exchange.Summary{ID: x.ID}) // would hang
+	if len(l.Ended()) != 1 || l.Engines()[0].Answers != 1 {
+		t.Error("the end is not there")
+	}
+	close(done)
+	<-looked
 }

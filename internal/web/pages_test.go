@@ -28,29 +28,37 @@ func inert(t *testing.T, path, body string) {
 	if !utf8.ValidString(body) {
 		t.Errorf("%s is not valid UTF-8", path)
 	}
-	for _, r := range body {
-		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200f || r == 0x061c {
-			t.Errorf("%s has the character %U", path, r)
-			break
-		}
+	if at := strings.IndexFunc(body, steers); at >= 0 {
+		t.Errorf("%s has the character %q", path, body[at:min(len(body), at+4)])
 	}
-	allowed := strings.Fields("! html head meta title link script body a header svg path rect line circle g text nav span main footer kbd dialog h1 h2 h3 dl dt dd form button div section p table caption thead tbody tr th td bdi meter progress label select option input pre details summary mark code")
 	for _, m := range tags.FindAllStringSubmatch(body, -1) {
 		name := strings.ToLower(strings.TrimPrefix(m[1], "/"))
-		if !slices.Contains(allowed, name) {
+		if !slices.Contains(allowedElements, name) || m[1] == "script" && m[2] != scriptTag {
 			t.Errorf("%s has the element %s", path, m[0])
 		}
-		if name == "script" && m[1] == "script" && m[2] != scriptTag {
-			t.Errorf("%s has the script %s", path, m[0])
-		}
 		for _, a := range attributes.FindAllStringSubmatch(m[2], -1) {
-			attr := strings.ToLower(a[1])
-			link := attr == "href" || attr == "src" || attr == "action"
-			if strings.HasPrefix(attr, "on") || attr == "style" || link && !strings.HasPrefix(a[2], "/") && !strings.HasPrefix(a[2], "?") && !strings.HasPrefix(a[2], "#") {
+			if acts(strings.ToLower(a[1]), a[2]) {
 				t.Errorf("%s has %s", path, m[0])
 			}
 		}
 	}
+}
+
+// allowedElements are those of the templates.
+var allowedElements = strings.Fields("! html head meta title link script body a header svg path rect line circle g text nav span main footer kbd dialog h1 h2 h3 dl dt dd form button div section p table caption thead tbody tr th td bdi meter progress label select option input pre details summary mark code")
+
+// steers reports whether a character would change how others show, or does not show at all.
+func steers(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200f || r == 0x061c
+}
+
+// acts reports whether an attribute runs or loads something that is not ours.
+func acts(name, value string) bool {
+	if strings.HasPrefix(name, "on") || name == "style" {
+		return true
+	}
+	link := name == "href" || name == "src" || name == "action"
+	return link && !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "?") && !strings.HasPrefix(value, "#")
 }
 
 // attacks are answers that want to be more than text.
