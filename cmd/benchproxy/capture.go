@@ -32,7 +32,7 @@ type captureSettings struct {
 	admin          string // "off" for none
 	adminKey       string // that its readers must send, "" for none
 	adminExplicit  bool
-	traceURL       string           // where a trace can be looked at, "" for nowhere
+	traceURL       string // where a trace can be looked at, "" for nowhere
 	store          string // directory; "" only measures
 	sync           bool
 	keep           recorder.Retention // limits of the store while it is recorded into
