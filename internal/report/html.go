@@ -28,6 +28,9 @@ type page struct {
 	anchors       map[string]bool // what refs can lead to on this page
 }
 
+// put writes markup; the first error is kept for Flush.
+func (p *page) put(markup string) { _, _ = p.WriteString(markup) }
+
 // HTML writes the document as one page that holds all it needs: no request leaves it, and it reads without its script,
 // which only sets another saved report beside it.
 func (d *Document) HTML(w io.Writer) error {
@@ -37,11 +40,11 @@ func (d *Document) HTML(w io.Writer) error {
 	}
 	p.head(d)
 	p.contents(d)
-	p.WriteString("<main>\n")
+	p.put("<main>\n")
 	for i := range d.Sections {
 		p.section(&d.Sections[i], 2)
 	}
-	p.WriteString("</main>\n")
+	p.put("</main>\n")
 	if err := p.compared(d); err != nil {
 		return err
 	}
@@ -85,20 +88,20 @@ func (p *page) head(d *Document) {
 		}
 		fmt.Fprintf(p, "<p class=\"%s\">%s</p>\n", class, text(s))
 	}
-	p.WriteString("<dl class=\"facts\">\n")
+	p.put("<dl class=\"facts\">\n")
 	for _, f := range d.Facts {
 		fmt.Fprintf(p, "<div><dt>%s</dt><dd>%s</dd></div>\n", text(f.Name), text(f.Value))
 	}
-	p.WriteString("</dl>\n</header>\n")
+	p.put("</dl>\n</header>\n")
 }
 
 // contents is the list of sections.
 func (p *page) contents(d *Document) {
-	p.WriteString("<nav aria-label=\"Contents\"><ul>\n")
+	p.put("<nav aria-label=\"Contents\"><ul>\n")
 	for _, s := range d.Sections {
 		fmt.Fprintf(p, "<li><a href=\"#%s\">%s</a></li>\n", attribute(s.ID), text(s.Title))
 	}
-	p.WriteString("</ul></nav>\n")
+	p.put("</ul></nav>\n")
 }
 
 func (p *page) section(s *Section, level int) {
@@ -126,9 +129,9 @@ func (p *page) section(s *Section, level int) {
 		p.section(&s.Parts[i], min(level+1, 6))
 	}
 	if s.Folded {
-		p.WriteString("</details>\n")
+		p.put("</details>\n")
 	} else {
-		p.WriteString("</section>\n")
+		p.put("</section>\n")
 	}
 }
 
@@ -149,24 +152,24 @@ func (p *page) table(t *Table, caption string) {
 		}
 		fmt.Fprintf(p, "<th scope=\"col\"%s>%s%s</th>", class, text(c.Name), unit)
 	}
-	p.WriteString("</tr></thead>\n<tbody>\n")
+	p.put("</tr></thead>\n<tbody>\n")
 	for _, row := range t.Rows {
-		p.WriteString("<tr>")
+		p.put("<tr>")
 		for i := range row {
 			p.cell(&row[i], t.Columns[i])
 		}
-		p.WriteString("</tr>\n")
+		p.put("</tr>\n")
 	}
-	p.WriteString("</tbody></table></div>\n")
+	p.put("</tbody></table></div>\n")
 	if t.Omitted > 0 {
 		fmt.Fprintf(p, "<p class=\"note\">%d more rows are left out here.</p>\n", t.Omitted)
 	}
 	if told := t.tells(); len(told) > 0 {
-		p.WriteString("<dl class=\"tells\">\n")
+		p.put("<dl class=\"tells\">\n")
 		for _, f := range told {
 			fmt.Fprintf(p, "<div><dt>%s</dt><dd>%s</dd></div>\n", f.Name, text(f.Value))
 		}
-		p.WriteString("</dl>\n")
+		p.put("</dl>\n")
 	}
 }
 
@@ -182,7 +185,7 @@ func (p *page) cell(c *Cell, col Column) {
 	if c.tone != "" {
 		classes = append(classes, string(c.tone))
 	}
-	p.WriteString("<td")
+	p.put("<td")
 	if len(classes) > 0 {
 		fmt.Fprintf(p, " class=\"%s\"", strings.Join(classes, " "))
 	}
@@ -200,7 +203,7 @@ func (p *page) cell(c *Cell, col Column) {
 	if len(c.refs) > 0 && p.anchors[c.refs[0]] {
 		shown = "<a href=\"#" + attribute(c.refs[0]) + "\">" + shown + "</a>"
 	}
-	p.WriteString(">" + shown + "</td>")
+	p.put(">" + shown + "</td>")
 }
 
 func (p *page) excerpt(e *Excerpt) {
@@ -212,7 +215,7 @@ func (p *page) excerpt(e *Excerpt) {
 		}
 		fmt.Fprintf(p, "<div><h5>%s</h5><pre>…%s<mark>▸</mark><em>%s</em></pre></div>\n", side, lines(e.Shared), lines(words))
 	}
-	p.WriteString("</div></div>\n")
+	p.put("</div></div>\n")
 }
 
 // compared is the part that sets another saved report beside this one, and the numbers it needs for that. Without a script

@@ -39,8 +39,8 @@ func Badge(e *Evidence) report.Badge {
 			}
 		}
 	}
-	for i := range e.Gates {
-		return e.Gates[i].badge()
+	if len(e.Gates) > 0 {
+		return e.Gates[0].badge()
 	}
 	for _, r := range e.Runs {
 		if s := r.all.sum().Metric(measure.DecodeTPS).Summary; s.Median != nil {
