@@ -154,7 +154,7 @@ func (d *download) attempt(outer context.Context) error {
 		d.result.Restarts++
 	}
 	d.tell(PhaseLoading)
-	resp, facts, err := d.origin.open(ctx, d.file.URL, d.part.have, d.part.note.validator())
+	resp, facts, err := d.origin.open(ctx, d.file.URL, d.part.have, d.part.note.ifRange())
 	if err != nil {
 		return unanswered(ctx, err)
 	}
@@ -265,7 +265,7 @@ func (d *download) acceptRange(resp *http.Response, facts told) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if was := d.part.note; differ(was.ETag, n.ETag) || differ(was.SHA256, n.SHA256) || was.Size >= 0 && n.Size >= 0 && was.Size != n.Size {
+	if d.part.note.contradicts(n) {
 		d.whole = true
 		return 0, again("the file has changed since its download began")
 	}
@@ -281,6 +281,17 @@ func (d *download) acceptRange(resp *http.Response, facts told) (int64, error) {
 	return to - from + 1, d.part.keep(n)
 }
 
+// contradicts says whether two notes are of different files. Where both have the digest, no tag counts against it.
+func (n *note) contradicts(other note) bool {
+	if n.Size >= 0 && other.Size >= 0 && n.Size != other.Size {
+		return true
+	}
+	if n.SHA256 != "" && other.SHA256 != "" {
+		return n.SHA256 != other.SHA256
+	}
+	return differ(n.ETag, other.ETag)
+}
+
 // differ says whether two statements contradict each other: one that was not made contradicts nothing.
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
@@ -290,7 +301,8 @@ func (d *download) acceptEnd(resp *http.Response, facts told) (int64, error) {
 	if _, _, stated, ok := contentRange(resp.Header.Get("Content-Range")); ok && stated >= 0 {
 		size = stated
 	}
-	if n := &d.part.note; size >= 0 && size == d.part.have && (n.Size < 0 || n.Size == size) && !differ(n.SHA256, facts.sha256) && !differ(n.ETag, resp.Header.Get("ETag")) {
+	n, now := &d.part.note, note{Size: size, SHA256: facts.sha256, ETag: resp.Header.Get("ETag")}
+	if size >= 0 && size == d.part.have && !n.contradicts(now) {
 		known := *n
 		if known.Size = size; known.SHA256 == "" {
 			known.SHA256 = facts.sha256

@@ -43,6 +43,15 @@ func (n *note) validator() string {
 	return n.Modified
 }
 
+// ifRange is what a request for the rest is made conditional on. Where the hub told the digest there is no need: it tells
+// it again with every request, and the places that it leads to tag one file each in a way of their own.
+func (n *note) ifRange() string {
+	if n.SHA256 != "" {
+		return ""
+	}
+	return n.validator()
+}
+
 // openPart opens the part of a file, and reads what it holds when it is one of the same URL that can be gone on with. No
 // other process writes to it until it is closed.
 func openPart(target, url string, fresh bool) (*part, error) {

@@ -163,10 +163,13 @@ func TestHub(t *testing.T) {
 		script []step
 		fails  string
 		check  string
+		rest   string // what is asked for in the end; "" = not looked at
 	}{
 		"well":              {script: []step{hop}, check: CheckedDigest},
 		"a link ran out":    {script: []step{hop, status(403), hop}, check: CheckedDigest},
 		"cut":               {script: []step{hop, cut(100_000), hop}, check: CheckedDigest},
+		"another tag":       {script: []step{hop, cut(100_000), hop, becomes(data, `"of another place"`)}, check: CheckedDigest, rest: "bytes=100000-"},
+		"another digest":    {script: []step{hop, cut(100_000), linked(strings.Repeat("0", 64), size, cdn), nil, hop}, check: CheckedDigest},
 		"Git's digest":      {script: []step{linked("0123456789012345678901234567890123456789", size, cdn)}, check: CheckedSize},
 		"sizes differ":      {script: slices.Repeat([]step{linked(sum, size+1, cdn), nil}, 5), fails: "300001 bytes by the hub"},
 		"sizes differ once": {script: []step{linked(sum, size+1, cdn), nil, hop}, check: CheckedDigest},
@@ -186,6 +189,9 @@ func TestHub(t *testing.T) {
 					}
 					r.only(t)
 					return
+				}
+				if last := r.asked[len(r.asked)-1]; c.rest != "" && (last != c.rest || got.Restarts != 0) {
+					t.Errorf("asked %q, %d restarts", r.asked, got.Restarts)
 				}
 				if err != nil || got.Checked != c.check || got.Commit != "c0ffee" {
 					t.Errorf("%+v, %v", got, err)
