@@ -18,8 +18,6 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
-var _ = []Server{(*Process)(nil), (*Connection)(nil)}
-
 // answers is an engine in memory: what it answers to "METHOD path", in order, the last one again and again.
 type answers struct {
 	by    map[string][]string // "status body", or "refused"
@@ -70,6 +68,15 @@ func profile(t *testing.T, id string) engines.Profile {
 func connect(t *testing.T, id string, by map[string][]string) (*Connection, *answers) {
 	a := &answers{by: by}
 	return Connect(ConnectOptions{Engine: profile(t, id), URL: "http://engine:1/v1/", Client: a, Times: Times{Ready: 30 * time.Second}}), a
+}
+
+// TestServers holds that both kinds of engine are used alike.
+func TestServers(t *testing.T) {
+	for _, s := range []Server{&Process{}, &Connection{}} {
+		if s.URL() != "" {
+			t.Errorf("%T has an address", s)
+		}
+	}
 }
 
 func TestConnectionReady(t *testing.T) {

@@ -39,7 +39,7 @@ func killSame(m process) {
 	if err != nil {
 		return // it has ended
 	}
-	defer unix.Close(fd) //nolint:errcheck // there is nothing to lose
+	defer func() { _ = unix.Close(fd) }() // there is nothing to lose
 	if now, ok := readProcess(m.pid); ok && now.start == m.start {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // as above
 	}

@@ -35,7 +35,7 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // the system clears what stays
 	fakeEngine = filepath.Join(dir, "fake-engine")
 	build := exec.Command("go", "build", "-o", fakeEngine, "./testdata/fake")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -167,14 +167,7 @@ func wantWords(t *testing.T, text string, words ...string) {
 	}
 }
 
-// killed sends a process the signal that it cannot hear.
-func killed(pid int) {
-	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill() // it may have ended
-	}
-}
-
-// once makes a line reader of a process's output safe to use from a test.
+// lineBuffer gathers the output of a process.
 type lineBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -234,7 +234,7 @@ func Leftovers(stateDir string) ([]Leftover, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close() //nolint:errcheck // it was only read
+	defer func() { _ = lock.Close() }() // it only unlocks
 	entries, err := readEntries(stateDir)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer claim.Close()
+	defer func() { _ = claim.Close() }() // it only unlocks
 	port, err := choosePort(&s)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (p *Process) Close() error { return p.Stop(context.Background()) }
 func (p *Process) failure(op string, s Status) error {
 	cause := errors.New(s.Reason)
 	if lines := p.Tail(lastLines); len(lines) > 0 {
-		cause = fmt.Errorf("%w; its last lines:\n  %s\n", cause, strings.Join(lines, "\n  "))
+		cause = fmt.Errorf("%w; its last lines:\n  %s", cause, strings.Join(lines, "\n  "))
 	}
 	hint := s.Hint
 	if p.spec.LogFile != "" {
