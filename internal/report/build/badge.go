@@ -13,23 +13,8 @@ import (
 // first model of the matrix, how many judgments of gates passed, or the median decode rate of the first run.
 func Badge(e *Evidence) report.Badge {
 	none := report.Badge{Label: "benchproxy", Value: "no number"}
-	for _, c := range e.Comparisons {
-		b := report.Badge{Label: "decode against " + c.Reference, Value: "—", Tone: report.Marked}
-		if c.Report == nil {
-			return b
-		}
-		m, _ := c.Report.Metric(measure.DecodeTPS)
-		if m.Ratio == nil {
-			return b
-		}
-		b.Value, b.Tone = fmt.Sprintf("%.2f× (n %d)", *m.Ratio, m.N), ""
-		switch m.Verdict {
-		case compare.Better:
-			b.Tone = report.Good
-		case compare.Worse:
-			b.Tone = report.Bad
-		}
-		return b
+	if len(e.Comparisons) > 0 {
+		return e.Comparisons[0].badge()
 	}
 	if e.Grid != nil {
 		head := e.Grid.headline().Table
@@ -48,6 +33,26 @@ func Badge(e *Evidence) report.Badge {
 		}
 	}
 	return none
+}
+
+// badge is the ratio of decode rates.
+func (c *Compared) badge() report.Badge {
+	b := report.Badge{Label: "decode against " + c.Reference, Value: "—", Tone: report.Marked}
+	if c.Report == nil {
+		return b
+	}
+	m, _ := c.Report.Metric(measure.DecodeTPS)
+	if m.Ratio == nil {
+		return b
+	}
+	b.Value, b.Tone = fmt.Sprintf("%.2f× (n %d)", *m.Ratio, m.N), ""
+	switch m.Verdict {
+	case compare.Better:
+		b.Tone = report.Good
+	case compare.Worse:
+		b.Tone = report.Bad
+	}
+	return b
 }
 
 func (g *Gates) badge() report.Badge {

@@ -36,15 +36,31 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
+// comparedRuns is the evidence of two runs with their comparison, which takes its time.
+func comparedRuns(t testing.TB) *Evidence {
+	before, after := rigs(t)
+	e := evidenceOf(t, before, after)
+	e.Comparisons = []Compared{after.against(t, before)}
+	return e
+}
+
+// evidenceOfRuns is the same without the comparison.
 func evidenceOfRuns(t testing.TB) *Evidence {
+	before, after := rigs(t)
+	return evidenceOf(t, before, after)
+}
+
+func rigs(t testing.TB) (before, after *rig) {
 	sets, _ := Sets("all")
-	before := newRig(t, "AAAA", "before", sets, workload(1, ""))
-	after := newRig(t, "BBBB", "after", sets, workload(1.25, "other "))
+	return newRig(t, "AAAA", "before", sets, workload(1, "")), newRig(t, "BBBB", "after", sets, workload(1.25, "other "))
+}
+
+func evidenceOf(t testing.TB, before, after *rig) *Evidence {
 	target, err := ParseTarget(" decode_tps >= 90")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Evidence{Title: "A report", Made: origin.Add(2 * time.Hour), Harness: "test", Runs: []*Run{before.run, after.run}, Comparisons: []Compared{after.against(t, before)},
+	return &Evidence{Title: "A report", Made: origin.Add(2 * time.Hour), Harness: "test", Runs: []*Run{before.run, after.run},
 		Targets: []Target{target}, Notes: "The first part.\r\n\r\nThe second <part>.", Commands: []string{"benchproxy report before after"},
 		Gates: []Gates{{Source: "gates.json", Level: "quick", Verdict: "FAIL", Cases: []GateCase{
 			{Gate: "json", Case: "c1", Status: exchange.VerdictOK, Seconds: 1.5, Exchanges: []exchange.ID{idOf("AAAA", 1)}},
@@ -54,13 +70,14 @@ func evidenceOfRuns(t testing.TB) *Evidence {
 }
 
 func TestDocumentOfRuns(t *testing.T) {
-	d := Document(evidenceOfRuns(t))
+	e := comparedRuns(t)
+	d := Document(e)
 	var md, again, page bytes.Buffer
 	if err := d.Markdown(&md); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "runs.md", md.Bytes())
-	if err := Document(evidenceOfRuns(t)).Markdown(&again); err != nil {
+	if err := Document(e).Markdown(&again); err != nil {
 		t.Fatal(err)
 	}
 	if md.String() != again.String() {
@@ -75,7 +92,7 @@ func TestDocumentOfRuns(t *testing.T) {
 		}
 	}
 	var table bytes.Buffer
-	if err := Results(evidenceOfRuns(t)).CSV(&table); err != nil {
+	if err := Results(e).CSV(&table); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "runs.csv", table.Bytes())
@@ -210,7 +227,7 @@ func TestComparisonThatCannotBeMade(t *testing.T) {
 }
 
 func TestBadges(t *testing.T) {
-	e := evidenceOfRuns(t)
+	e := comparedRuns(t)
 	if b := Badge(e); b.Label != "decode against before" || !strings.HasPrefix(b.Value, "0.80× (n 1") || b.Tone != report.Bad {
 		t.Errorf("of a comparison: %+v", b)
 	}
