@@ -252,6 +252,17 @@ type cell struct {
 	DecodeSource string        `json:"decode_source"`
 	Exchanges    []exchange.ID `json:"exchanges"`
 	Run          exchange.ID   `json:"run"`
+
+	Engine      string            `json:"engine"`
+	Backend     string            `json:"backend"`
+	Identity    exchange.Identity `json:"identity"`
+	Weights     string            `json:"weights"`
+	CPUFallback bool              `json:"cpu_fallback"`
+}
+
+// build is what answered in the cell.
+func (c *cell) build() build {
+	return build{orWord(c.Identity.Engine, c.Engine), c.Identity.Version, c.Weights}
 }
 
 func (d *Document) readCell(raw []byte) error {
@@ -265,6 +276,9 @@ func (d *Document) readCell(raw []byte) error {
 	}
 	switch c := d.cell; c.Status {
 	case "ok":
+		if c.CPUFallback {
+			d.finds(AskIdentity, Failure, "the cell is one of backend %s, and the engine ran on the CPU", c.Backend)
+		}
 		if c.DecodeTPS > 0 || c.PrefillTPS > 0 || c.TTFT > 0 {
 			d.states = 1
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/replay"
+	"github.com/benchproxy/benchproxy/replay/matrix"
 )
 
 const (
@@ -78,6 +79,8 @@ func TestWhatFilesState(t *testing.T) {
 		"cell absent":       {cell(`"status":"ok","prefill_tps":51.2,"exchanges":["` + string(idA) + `"]`), map[exchange.ID]*exchange.Summary{idA: row(41.22)}, AskComparison, Failure, "the record gives none"},
 		"cell of the seeds": {cell(`"status":"ok","decode_tps":41.2`), nil, AskTraceable, Failure, "names no exchange"},
 		"cell gone":         {cell(`"status":"ok","decode_tps":41.2,"exchanges":["` + string(idA) + `","` + string(idB) + `"]`), map[exchange.ID]*exchange.Summary{idA: row(41)}, AskTraceable, Failure, "1 exchange is of 2 that it names not on record"},
+		"cell on the cpu":   {cell(`"status":"ok","cpu_fallback":true,"exchanges":[]`), nil, AskIdentity, Failure, "ran on the CPU"},
+		"cell not judged":   {cell(`"status":"ok","decode_tps":41.2,"exchanges":["` + string(idA) + `"]`), map[exchange.ID]*exchange.Summary{idA: row(41.2)}, AskGates, Warning, "no gate has judged e of unknown build"},
 		"cell failed":       {cell(`"status":"fail","detail":"not ready"`), nil, AskComplete, Warning, "the cell is fail: not ready"},
 		"cell not drafting": {cell(`"status":"ok","mtp":true,"decode_tps":41.2,"exchanges":["` + string(idA) + `"]`), map[exchange.ID]*exchange.Summary{idA: row(41.2)}, AskSpeculation, Failure, "not speculating"},
 		"validation cut":    {`{"execution_plan":{},"run_complete":false,"cases":[]}`, nil, AskComplete, Failure, "did not come to its end"},
@@ -134,6 +137,24 @@ func TestGatesOfRuns(t *testing.T) {
 	if !ok || len(g.Verdicts) != 2 || g.Verdicts[1].Status != exchange.VerdictFail || !g.build().known() {
 		t.Errorf("%+v", g)
 	}
+}
+
+// TestCellsOfTheMatrix reads the record that the matrix writes.
+func TestCellsOfTheMatrix(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(matrix.Record{Engine: "llamacpp", Backend: "cuda", Model: "m", Scenario: "decode", Status: matrix.StatusOK, DecodeTPS: ref(41.2), DecodeSource: measure.SourceStreamWindow,
+		Concurrency: 1, Turns: 1, Run: idB, Exchanges: []exchange.ID{idA}, Identity: exchange.Identity{Engine: "llamacpp", Version: "b100"}, Weights: digestOf("a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := read(t, string(text))
+	row := &exchange.Summary{ID: idA, Metrics: exchange.Figures{measure.DecodeTPS: measured(41.23)}}
+	r := Audit(&Input{Documents: []*Document{d}, Gates: []GateRun{passed()}, Rows: map[exchange.ID]*exchange.Summary{idA: row}}, "test")
+	if r.Verdict() != nil || r.Word() != "PASS" {
+		t.Errorf("%+v", r.Checks)
+	}
+	row.Metrics[measure.DecodeTPS] = measured(40)
+	wants(t, Audit(&Input{Documents: []*Document{d}, Rows: map[exchange.ID]*exchange.Summary{idA: row}}, "test"), AskComparison, Failure, "the record gives 40")
 }
 
 // TestComparisonsAreMadeAgain holds a comparison of a file against the one of the record.

@@ -59,13 +59,28 @@ func (a *auditor) gates() {
 		if r.Role != Candidate || len(r.shapes) == 0 {
 			continue
 		}
-		a.judged(r)
+		a.judged(nameOf(&r.Run), buildsOf(&r.Run)[0], Failure)
+	}
+	a.cellGates()
+}
+
+// cellGates asks it of every build whose cells state numbers. Which of them is a baseline a cell does not tell, and that
+// one need not be judged.
+func (a *auditor) cellGates() {
+	var builds []build
+	for _, d := range a.in.Documents {
+		if d.cell != nil && d.states > 0 && !slices.Contains(builds, d.cell.build()) {
+			builds = append(builds, d.cell.build())
+		}
+	}
+	slices.SortFunc(builds, func(x, y build) int { return strings.Compare(x.String(), y.String()) })
+	for _, b := range builds {
+		a.judged("cells of "+orWord(b.engine, "an unknown engine"), b, Warning)
 	}
 }
 
-// judged asks it of one run.
-func (a *auditor) judged(r *Run) {
-	object, mine := nameOf(&r.Run), buildsOf(&r.Run)[0]
+// judged asks it of one build. worst is the answer where nothing has judged it.
+func (a *auditor) judged(object string, mine build, worst Status) {
 	var of, open, others []*GateRun
 	for i := range a.in.Gates {
 		g := &a.in.Gates[i]
@@ -85,9 +100,9 @@ func (a *auditor) judged(r *Run) {
 		a.add(AskGates, object, Warning, "%s was judged (%s): that this is the measured build %s cannot be told", open[0].build(), sourcesOf(open), mine)
 		a.latest(object, open, Warning)
 	case len(others) > 0:
-		a.add(AskGates, object, Failure, "the measured build is %s, and the gates judged %s (%s): they are to be run again on the build that is measured", mine, others[len(others)-1].build(), sourcesOf(others))
+		a.add(AskGates, object, worst, "the measured build is %s, and the gates judged %s (%s): they are to be run again on the build that is measured", mine, others[len(others)-1].build(), sourcesOf(others))
 	default:
-		a.add(AskGates, object, Failure, "no gate has judged %s: speed without a check of the output says nothing", mine)
+		a.add(AskGates, object, worst, "no gate has judged %s: speed without a check of the output says nothing", mine)
 	}
 }
 
