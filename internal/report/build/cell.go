@@ -28,6 +28,7 @@ type Cell struct {
 	Detail                           string // why it failed or was skipped, or what to know of it
 	MTP                              bool
 	Method                           string // of drafts, where there is more than one
+	Depth                            int    // tokens that are drafted at a time; 0 when it is not stated
 	TP, CPUMoELayers, CPUMoEThreads  int    // layers: -1 is all of them
 	Concurrency                      int
 
@@ -95,7 +96,7 @@ func ParseCell(data []byte) (Cell, error) {
 		FinishReason: f.text("finish_reason"), ToolCallOK: f.maybe("tool_call_ok"), Output: f.text("output_text"),
 		DecodeSource: f.first("decode_source", "decode_timing_source"), Estimated: f.text("usage_basis") == string(exchange.BasisEstimated),
 		RequestedDevice: f.text("requested_device"), ObservedDevice: f.text("observed_device"), CPUFallback: f.maybe("cpu_fallback"),
-		ModelMemory: f.memory(), Exchanges: f.ids("exchanges"), Method: f.text("method"),
+		ModelMemory: f.memory(), Exchanges: f.ids("exchanges"), Method: f.text("method"), Depth: f.whole("depth"),
 	}
 	_ = json.Unmarshal(f["absent"], &c.Absent) // what is no object of reasons gives none
 	c.Spreads = f.spreads()

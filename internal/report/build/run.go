@@ -102,6 +102,9 @@ func NewRun(run exchange.Run, upstream string, sets []measure.Set) *Run {
 	if upstream != "" {
 		r.Label += "@" + upstream
 	}
+	if slices.ContainsFunc(r.deployments(), func(d exchange.Deployment) bool { return d.CPUFallback }) {
+		r.Label += " (CPU fallback)" // in every table
+	}
 	r.all, r.scenarios = *newGroup("", ""), map[string]string{}
 	if run.Replay != nil {
 		for i := range run.Replay.Cases {

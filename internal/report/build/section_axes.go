@@ -58,6 +58,9 @@ func (g *Grid) draftSection() (report.Section, bool) {
 		if method == "" {
 			method = "MTP"
 		}
+		if on.Depth > 0 {
+			method += fmt.Sprintf(", depth %d", on.Depth)
+		}
 		s.Table.Add(append(g.place(on), report.Text(method), shownDecode(off), shownDecode(on), quotientCell(figures[0], on, off), acceptance)...)
 	}
 	return s, len(s.Table.Rows) > 0

@@ -69,6 +69,9 @@ func (e *Evidence) limitsSection() report.Section {
 		if r.Run.State != exchange.RunComplete {
 			say("Run %s is %s: it is not the whole of what was planned.", r.Label, r.Run.State)
 		}
+		if !r.deviceKnown() {
+			say("The device that %s ran on is not on record.", r.Label)
+		}
 		if r.Run.Instrument == nil {
 			say("No selftest of the machine that recorded %s is on record: how small a difference it can tell is unknown.", r.Label)
 		}
@@ -103,6 +106,11 @@ func (e *Evidence) limitsSection() report.Section {
 		s.Lead = []string{"None that the evidence tells of."}
 	}
 	return s
+}
+
+// deviceKnown reports whether the engine behind the run said what it ran on.
+func (r *Run) deviceKnown() bool {
+	return r.deviceNamed() != "" || slices.ContainsFunc(r.deployments(), func(d exchange.Deployment) bool { return d.ObservedDevice != nil })
 }
 
 // timelineSection is when each thing was made, in order.
