@@ -57,13 +57,13 @@ func (a *Asked) Word(path ...string) string {
 }
 
 // loads reports whether a request has an engine load or unload a model, and asks for nothing: so Ollama takes one that holds
-// neither a prompt nor a message nor a picture.
+// neither a prompt nor a message nor a picture, and wants no format.
 func (a *Asked) loads() bool {
 	var messages []json.RawMessage
 	if v := a.Field("messages"); v != nil && json.Unmarshal(v, &messages) != nil {
 		return false
 	}
-	return a.Dialect == wire.DialectOllama && a.Fields != nil && len(messages) == 0 && a.Field("images") == nil &&
+	return a.Dialect == wire.DialectOllama && a.Fields != nil && len(messages) == 0 && a.Field("images") == nil && a.Field("format") == nil &&
 		(a.Field("prompt") == nil || string(a.Field("prompt")) == `""`)
 }
 
