@@ -55,16 +55,24 @@ func (a *asked) handle(r sim.Request) *sim.Script {
 		a.met++
 		r.Headers = append(r.Headers, exchange.Header{Name: sim.MeetHeader, Value: fmt.Sprint(waveOf)})
 	}
+	fails := a.fails
 	a.mu.Unlock()
 	switch {
-	case a.fails > 0:
-		return answerJSON(a.fails, `{"error":{"message":"out of memory"}}`)
+	case fails > 0:
+		return answerJSON(fails, `{"error":{"message":"out of memory"}}`)
 	case strings.Contains(body, `"image_url"`):
 		return answerJSON(500, `{"error":{"code":500,"message":"image input is not supported - hint: you may need to provide the mmproj","type":"server_error"}}`)
 	case strings.Contains(body, `"tools"`):
 		return answerJSON(200, loopAnswer(body))
 	}
 	return a.toy(r)
+}
+
+// set changes what the engine does.
+func (a *asked) set(change func(*asked)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change(a)
 }
 
 func answerJSON(status int, body string) *sim.Script {
@@ -130,7 +138,9 @@ func (g *gated) options(t *testing.T, change plan, families ...string) replay.Ga
 		gaps = nil
 		cases = slices.DeleteFunc(cases, func(c scenario.LevelCase) bool { return !slices.Contains(families, c.Family) })
 	}
-	g.asked[exchange.Candidate].meets = slices.ContainsFunc(cases, func(c scenario.LevelCase) bool { return c.Together })
+	g.asked[exchange.Candidate].set(func(a *asked) {
+		a.meets = slices.ContainsFunc(cases, func(c scenario.LevelCase) bool { return c.Together })
+	})
 	ref := g.party(exchange.Reference, "b1")
 	return replay.GateOptions{Level: level, Cases: cases, Gaps: gaps, Candidate: g.party(exchange.Candidate, "c1"), Reference: &ref, Harness: "test",
 		References: g.store.CacheOf(recorder.Reference{Weights: ref.Weights, Engine: ref.Identity}, rowOf)}
