@@ -241,12 +241,16 @@ func TestGateSuiteBrokenEvidence(t *testing.T) {
 		says      string
 		kind      error
 	}{
-		"no reference":        {edit: func(_ *gated, o *replay.GateOptions) { o.Reference = nil }, says: "no recording of this request is kept", kind: exchange.ErrMiss},
-		"it drafts":           {reference: sim.ToyOptions{Drafts: true}, says: "the engine drafted", kind: exchange.ErrMiss},
-		"other weights":       {edit: func(_ *gated, o *replay.GateOptions) { o.Reference.Weights = "sha256:bb" }, says: "refused for its weights", kind: exchange.ErrMiss},
-		"unknown weights":     {edit: func(_ *gated, o *replay.GateOptions) { o.Candidate.Weights = "" }, says: "they are not known of the subject", kind: exchange.ErrMiss},
-		"the reference fails": {edit: func(g *gated, _ *replay.GateOptions) { g.asked[exchange.Reference].set(func(a *asked) { a.fails = 500 }) }, says: "the answer is upstream_error", kind: exchange.ErrMiss},
-		"the candidate fails": {edit: func(g *gated, _ *replay.GateOptions) { g.asked[exchange.Candidate].set(func(a *asked) { a.fails = 500 }) }, says: "no golden", kind: exchange.ErrGate},
+		"no reference":    {edit: func(_ *gated, o *replay.GateOptions) { o.Reference = nil }, says: "no recording of this request is kept", kind: exchange.ErrMiss},
+		"it drafts":       {reference: sim.ToyOptions{Drafts: true}, says: "the engine drafted", kind: exchange.ErrMiss},
+		"other weights":   {edit: func(_ *gated, o *replay.GateOptions) { o.Reference.Weights = "sha256:bb" }, says: "refused for its weights", kind: exchange.ErrMiss},
+		"unknown weights": {edit: func(_ *gated, o *replay.GateOptions) { o.Candidate.Weights = "" }, says: "they are not known of the subject", kind: exchange.ErrMiss},
+		"the reference fails": {edit: func(g *gated, _ *replay.GateOptions) {
+			g.asked[exchange.Reference].set(func(a *asked) { a.fails = 500 })
+		}, says: "the answer is upstream_error", kind: exchange.ErrMiss},
+		"the candidate fails": {edit: func(g *gated, _ *replay.GateOptions) {
+			g.asked[exchange.Candidate].set(func(a *asked) { a.fails = 500 })
+		}, says: "no golden", kind: exchange.ErrGate},
 		"it is not launched": {edit: func(_ *gated, o *replay.GateOptions) {
 			o.Reference.Engine = launched{h: &hangar{}, name: "reference"}
 		}, says: "start reference: reference does not know", kind: exchange.ErrMiss},
