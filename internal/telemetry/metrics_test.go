@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -153,8 +154,10 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 	total := 0
 	for _, match := range regexp.MustCompile(`gen_ai_client_inference_duration_seconds_count\{[^}]*\} (\d+)`).FindAllStringSubmatch(got, -1) {
-		n := 0
-		fmt.Sscan(match[1], &n)
+		n, err := strconv.Atoi(match[1])
+		if err != nil {
+			t.Fatal(err)
+		}
 		total += n
 	}
 	if total != 1200 {
