@@ -40,7 +40,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"record", "--", "--ke"}, nil},
 		{[]string{"completion", "f"}, []string{"fish"}},
 		{[]string{"--ver"}, []string{"--version"}},
-		{[]string{"nonsense", ""}, []string{"demo", "record", "proxy", "replay", "compare", "store", "gate", "golden", "validate", "engines", "models", "sim", "selftest", "completion", "version"}},
+		{[]string{"nonsense", ""}, []string{"demo", "record", "proxy", "replay", "bench", "compare", "report", "audit", "store", "gate", "golden", "validate", "engines", "config", "models", "ui", "sim", "selftest", "completion", "version"}},
 		{nil, nil},
 	} {
 		code, out, errOut := invoke(t, append([]string{completeWord}, c.words...)...)
