@@ -25,9 +25,14 @@ import (
 // lines. A command may fail where the next one is "echo $?".
 func TestReadmeSession(t *testing.T) {
 	store := t.TempDir()
-	ran := 0
-	files := readmeFiles(t, engineAddress)
-	steps, code := session(t), 0
+	ran, code := 0, 0
+	steps, text := session(t), readme(t)
+	weights, err := filepath.Abs(filepath.Join("testdata", "files", "tiny.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir()) // for what they write
+	files := readmeFiles(t, text, weights, engineAddress)
 	for i, step := range steps {
 		if step.command == askCode {
 			if want := strings.Join(step.shown, ""); want != strconv.Itoa(code) {
@@ -43,7 +48,7 @@ func TestReadmeSession(t *testing.T) {
 		}
 		if strings.HasSuffix(step.command, " &") {
 			e.Args = e.Args[:len(e.Args)-1]
-			files = readmeFiles(t, background(t, e))
+			files = readmeFiles(t, text, weights, background(t, e))
 			continue
 		}
 		if code = run(context.Background(), e); code != 0 && !(i+1 < len(steps) && steps[i+1].command == askCode) {
@@ -86,9 +91,9 @@ func background(t *testing.T, e env) string {
 
 // readmeFiles writes the file that the README shows, and puts into its commands the paths of the files it names and the
 // address at which its engine serves.
-func readmeFiles(t *testing.T, engine string) *strings.Replacer {
+func readmeFiles(t *testing.T, text, weights, engine string) *strings.Replacer {
 	t.Helper()
-	_, shown, ok := strings.Cut(readme(t), "```jsonc\n// benchproxy.json\n")
+	_, shown, ok := strings.Cut(text, "```jsonc\n// benchproxy.json\n")
 	if !ok {
 		t.Fatal("the README shows no config")
 	}
@@ -97,7 +102,7 @@ func readmeFiles(t *testing.T, engine string) *strings.Replacer {
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(shown, engineAddress, engine)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return strings.NewReplacer("benchproxy.json", file, "tiny.gguf", filepath.Join("testdata", "files", "tiny.gguf"), engineAddress, engine,
+	return strings.NewReplacer("benchproxy.json", file, "tiny.gguf", weights, engineAddress, engine,
 		"benchproxy sim ", "benchproxy sim --listen 127.0.0.1:0 ")
 }
 
