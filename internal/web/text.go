@@ -79,7 +79,7 @@ func oneLine(s string, limit int) string {
 			blank = n > 0
 			continue
 		}
-		if n >= limit {
+		if n >= limit || blank && n+1 >= limit {
 			return b.String() + "…"
 		}
 		if blank {
