@@ -356,8 +356,6 @@ func (s *benchServer) end() (err error) {
 	return err
 }
 
-var _ bench.Place = (*benching)(nil)
-
 // installed is what the engines list of which the config asks for all installed models.
 func (b *benching) installed(ctx context.Context) (map[string][]matrix.Listed, error) {
 	out := map[string][]matrix.Listed{}

@@ -88,5 +88,3 @@ func (l scenarioLibrary) Describe(name string) (matrix.Scenario, error) {
 	}
 	return out, nil
 }
-
-var _ matrix.Library = scenarioLibrary{}
