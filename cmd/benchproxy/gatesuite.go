@@ -59,7 +59,6 @@ type gating struct {
 	suiteSitting
 	o         replay.GateOptions
 	plan      scenario.LevelOptions
-	unnamed   bool // --accept-unknown-weights
 	weights   [2]string
 	refModel  string
 	outputs   []string
