@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -220,16 +219,4 @@ func (b *benching) logPath(g *matrix.Group) (name, path string) {
 		name = bench.LogDir + "/" + g.Name + ".log"
 	}
 	return name, filepath.Join(b.results, filepath.FromSlash(name))
-}
-
-// media reads what the config shows and plays in the place of what is built in.
-func media(path string) ([]byte, error) {
-	if path == "" {
-		return nil, nil
-	}
-	raw, err := os.ReadFile(filepath.Clean(path))
-	if err != nil {
-		return nil, usagef("read media: %v", err)
-	}
-	return raw, nil
 }

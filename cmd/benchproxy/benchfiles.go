@@ -3,18 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/benchproxy/benchproxy/engines/models"
 	"github.com/benchproxy/benchproxy/replay/matrix"
-	"github.com/benchproxy/benchproxy/replay/scenario"
 )
 
 // download fetches the model files that the plan needs and that are not there. A file that cannot be had is told; the
@@ -43,13 +37,7 @@ func (b *benching) download(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bar := newPullBar(b.env, puller.Progress)
-	drawing, stop := context.WithCancel(context.Background())
-	var drawn sync.WaitGroup
-	drawn.Go(func() { bar.Run(drawing) })
-	_, err = puller.Run(ctx, files)
-	stop()
-	drawn.Wait()
+	newPullBar(b.env, puller.Progress).during(func() { _, err = puller.Run(ctx, files) })
 	return err
 }
 
@@ -76,42 +64,4 @@ func sourceURL(s matrix.FileSource) string {
 		return "hf://" + s.Repo + "@" + s.Revision + "/" + name
 	}
 	return "hf://" + s.Repo + "/" + name
-}
-
-// frames are pictures of the video that the config names, nil for the built-in ones. Without ffmpeg there are none, and the
-// scenario is skipped.
-func (b *benching) frames(ctx context.Context) ([][]byte, error) {
-	video := b.config.Paths.Video
-	if video == "" {
-		return nil, nil
-	}
-	ffmpeg, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		note(b.Stderr, "%s cannot be taken apart: ffmpeg is not installed", video)
-		return [][]byte{}, nil
-	}
-	dir, err := os.MkdirTemp("", "benchproxy-frames-*")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }() // pictures that were read
-	n := strconv.Itoa(scenario.VideoFrames())
-	cmd := exec.CommandContext(ctx, ffmpeg, "-v", "error", "-i", video, "-vf", "thumbnail=30,scale=512:-2", "-frames:v", n, filepath.Join(dir, "%03d.png"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("take %s apart: %w: %s", video, err, strings.TrimSpace(string(out)))
-	}
-	names, err := filepath.Glob(filepath.Join(dir, "*.png"))
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	out := [][]byte{}
-	for _, name := range names {
-		raw, err := os.ReadFile(filepath.Clean(name))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, raw)
-	}
-	return out, nil
 }

@@ -273,12 +273,11 @@ func (b *benching) materials(ctx context.Context, window *int) (m scenario.Mater
 	if window != nil {
 		m.Window = *window
 	}
-	var errs [4]error
-	m.Own, errs[0] = ownScenarios(b.config.Own)
-	m.Image, errs[1] = media(b.config.Paths.Image)
-	m.Audio, errs[2] = media(b.config.Paths.Audio)
-	m.Frames, errs[3] = b.frames(ctx)
-	return m, errors.Join(errs[:]...)
+	if m.Own, err = ownScenarios(b.config.Own); err != nil {
+		return m, err
+	}
+	p := b.config.Paths
+	return replay.MediaFiles{Image: p.Image, Audio: p.Audio, Video: p.Video}.Load(ctx, m), nil
 }
 
 // Facts are what is known of the server.

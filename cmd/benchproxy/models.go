@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -145,21 +144,19 @@ func (p *program) modelsJob(c *cli.Context) (*modelsJob, error) {
 // keep the rest from being pulled.
 func (j *modelsJob) Run(ctx context.Context) (modelsPulled, error) {
 	out := modelsPulled{Schema: 1, Files: []models.Result{}, Weights: []exchange.Weights{}, Daemons: []daemonPulled{}}
-	bar := newPullBar(j.p.env, j.look)
-	drawing, stop := context.WithCancel(context.Background())
-	var drawn sync.WaitGroup
-	drawn.Go(func() { bar.Run(drawing) })
 	var errs []error
-	results, err := j.puller.Run(ctx, j.files)
-	errs = append(errs, err)
-	for i, d := range j.daemons {
-		err := d.Run(ctx)
-		if errs = append(errs, err); err == nil {
-			out.Daemons = append(out.Daemons, j.names[i])
+	var results []models.Result
+	newPullBar(j.p.env, j.look).during(func() {
+		var err error
+		results, err = j.puller.Run(ctx, j.files)
+		errs = append(errs, err)
+		for i, d := range j.daemons {
+			err := d.Run(ctx)
+			if errs = append(errs, err); err == nil {
+				out.Daemons = append(out.Daemons, j.names[i])
+			}
 		}
-	}
-	stop()
-	drawn.Wait()
+	})
 	for _, r := range results {
 		if r.Kept || r.SHA256 != "" { // the others failed, and the error says how
 			out.Files = append(out.Files, r)

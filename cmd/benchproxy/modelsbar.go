@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-runewidth"
@@ -55,6 +56,16 @@ func (b *pullBar) Run(ctx context.Context) {
 			b.draw(b.text(b.look(), time.Duration(b.began.NS())))
 		}
 	}
+}
+
+// during draws while work runs.
+func (b *pullBar) during(work func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	var drawn sync.WaitGroup
+	drawn.Go(func() { b.Run(ctx) })
+	work()
+	stop()
+	drawn.Wait()
 }
 
 func (b *pullBar) draw(lines []string) {
