@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -198,8 +199,14 @@ func (r *reporting) file(name string) ([]byte, error) {
 // results reads the cells of all directories.
 func (r *reporting) results() error {
 	var cells []build.Cell
-	for _, dir := range r.c.StringSlice("results") {
-		found, left, err := build.ReadCells(os.DirFS(dir), filepath.Base(filepath.Clean(dir)))
+	dirs := r.c.StringSlice("results")
+	names := sourceNames(dirs)
+	for i, name := range names {
+		dir := dirs[i]
+		if slices.Contains(names[:i], name) {
+			return usagef("--results %s is there twice", dir)
+		}
+		found, left, err := build.ReadCells(os.DirFS(dir), name)
 		if err != nil {
 			return &exchange.Error{Op: "read results", Object: dir, Cause: fmt.Errorf("%w: %w", exchange.ErrMiss, err)}
 		}
@@ -218,6 +225,22 @@ func (r *reporting) results() error {
 	}
 	r.evidence.Grid = build.NewGrid(cells, r.c.String("subject"), references, r.evidence.Engine)
 	return nil
+}
+
+// sourceNames are what directories of results are called: their last part, or all of it where two share that. Cells of one
+// name would be taken for those of one sitting.
+func sourceNames(dirs []string) []string {
+	count := map[string]int{}
+	for _, d := range dirs {
+		count[filepath.Base(filepath.Clean(d))]++
+	}
+	out := make([]string, len(dirs))
+	for i, d := range dirs {
+		if out[i] = filepath.Base(filepath.Clean(d)); count[out[i]] > 1 {
+			out[i] = filepath.Clean(d)
+		}
+	}
+	return out
 }
 
 func (r *reporting) gates() error {

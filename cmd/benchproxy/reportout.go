@@ -166,8 +166,9 @@ func (r *reporting) bundleFiles(b *bundling) error {
 			return err
 		}
 	}
-	for _, dir := range r.c.StringSlice("results") {
-		under := "evidence/" + filepath.Base(filepath.Clean(dir))
+	dirs := r.c.StringSlice("results")
+	for i, name := range sourceNames(dirs) {
+		dir, under := dirs[i], "evidence/"+strings.Map(pathSafe, name)
 		if err := os.MkdirAll(filepath.Join(b.dir, under), 0o700); err != nil {
 			return err
 		}
@@ -182,6 +183,14 @@ func (r *reporting) bundleFiles(b *bundling) error {
 		}
 	}
 	return nil
+}
+
+// pathSafe puts an underscore in the place of what parts paths.
+func pathSafe(r rune) rune {
+	if strings.ContainsRune(`/\:`, r) {
+		return '_'
+	}
+	return r
 }
 
 // bundling gathers the files of a bundle.
