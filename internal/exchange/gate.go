@@ -51,8 +51,8 @@ type Case struct {
 	ID       string `json:"id"` // within its suite or run: json-c4-r0-i2
 	Scenario string `json:"scenario"`
 	// ScenarioVersion is that of what the scenario asks; 0 for one that has its suite's.
-	ScenarioVersion int `json:"scenario_version,omitempty"`
-	Policy   string `json:"policy,omitempty"` // what was changed from the default: serial tools, thinking ...; such a case never stands in for a default one
+	ScenarioVersion int    `json:"scenario_version,omitempty"`
+	Policy          string `json:"policy,omitempty"` // what was changed from the default: serial tools, thinking ...; such a case never stands in for a default one
 
 	Concurrency int `json:"concurrency"` // requests that ran together, itself included; 0 when unknown
 	Repeat      int `json:"repeat"`

@@ -33,7 +33,7 @@ type Run struct {
 	// Instrument is the newest selftest of this machine when the run began; null when there was none.
 	Instrument *Instrument `json:"instrument"`
 	Machine    *Machine    `json:"machine,omitempty"` // of a run that launched what it measured, or was asked to look
-	Replay     *Replay     `json:"replay,omitempty"` // of a run that sent a plan
+	Replay     *Replay     `json:"replay,omitempty"`  // of a run that sent a plan
 	Drafting   *Drafting   `json:"drafting,omitempty"`
 	Serve      *Serve      `json:"serve,omitempty"` // of a run of what a stand-in had no answer to
 }
