@@ -267,6 +267,9 @@ func (r *reporting) readRuns(store reading) error {
 		if err != nil {
 			return err
 		}
+		for n, label := 2, run.Label; slices.ContainsFunc(r.evidence.Runs, func(o *build.Run) bool { return o.Label == run.Label }); n++ {
+			run.Label = fmt.Sprintf("%s (%d)", label, n) // another run of that name, or the same one again
+		}
 		if g, ok := build.GatesOf(run); ok {
 			r.evidence.Gates = append(r.evidence.Gates, g)
 		}

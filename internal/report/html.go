@@ -26,6 +26,16 @@ var pageJS string
 type page struct {
 	*bufio.Writer                 // it keeps its first error until Flush
 	anchors       map[string]bool // what refs can lead to on this page
+	written       map[string]bool // ids that elements have already
+}
+
+// id is the attribute of an element that refs lead to, "" when an earlier one has that id.
+func (p *page) id(name string) string {
+	if p.written[name] {
+		return ""
+	}
+	p.written[name] = true
+	return " id=\"" + attribute(name) + "\""
 }
 
 // put writes markup; the first error is kept for Flush.
@@ -34,7 +44,7 @@ func (p *page) put(markup string) { _, _ = p.WriteString(markup) }
 // HTML writes the document as one page that holds all it needs: no request leaves it, and it reads without its script,
 // which only sets another saved report beside it.
 func (d *Document) HTML(w io.Writer) error {
-	p := &page{Writer: bufio.NewWriterSize(w, 64<<10), anchors: map[string]bool{}}
+	p := &page{Writer: bufio.NewWriterSize(w, 64<<10), anchors: map[string]bool{}, written: map[string]bool{"beside": true, "other": true, "differences": true, "numbers": true}}
 	for i := range d.Sections {
 		p.learn(&d.Sections[i])
 	}
@@ -106,9 +116,9 @@ func (p *page) contents(d *Document) {
 
 func (p *page) section(s *Section, level int) {
 	if s.Folded {
-		fmt.Fprintf(p, "<details class=\"section\" id=\"%s\"><summary><h%d>%s</h%d></summary>\n", attribute(s.ID), level, text(s.Title), level)
+		fmt.Fprintf(p, "<details class=\"section\"%s><summary><h%d>%s</h%d></summary>\n", p.id(s.ID), level, text(s.Title), level)
 	} else {
-		fmt.Fprintf(p, "<section id=\"%s\">\n<h%d>%s</h%d>\n", attribute(s.ID), level, text(s.Title), level)
+		fmt.Fprintf(p, "<section%s>\n<h%d>%s</h%d>\n", p.id(s.ID), level, text(s.Title), level)
 	}
 	for _, words := range s.Lead {
 		fmt.Fprintf(p, "<p>%s</p>\n", text(words))
@@ -136,7 +146,7 @@ func (p *page) section(s *Section, level int) {
 }
 
 func (p *page) chart(c *Chart) {
-	fmt.Fprintf(p, "<figure id=\"%s\">\n%s\n<figcaption>%s</figcaption>\n</figure>\n", attribute(c.ID), c.SVG, text(c.Title))
+	fmt.Fprintf(p, "<figure%s>\n%s\n<figcaption>%s</figcaption>\n</figure>\n", p.id(c.ID), c.SVG, text(c.Title))
 }
 
 func (p *page) table(t *Table, caption string) {
@@ -190,7 +200,7 @@ func (p *page) cell(c *Cell, col Column) {
 		fmt.Fprintf(p, " class=\"%s\"", strings.Join(classes, " "))
 	}
 	if c.anchor != "" {
-		fmt.Fprintf(p, " id=\"%s\"", attribute(c.anchor))
+		p.put(p.id(c.anchor))
 	}
 	title := c.tell(col)
 	if len(c.refs) > 0 {
