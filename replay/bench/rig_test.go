@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -180,11 +179,4 @@ func planOf(engines []string, scenarios []string, repeats int, concurrency ...in
 		p.Steps = append(p.Steps, st)
 	}
 	return p
-}
-
-func kinds(events []Event) (out []EventKind) {
-	for _, e := range events {
-		out = append(out, e.Kind)
-	}
-	return slices.Compact(out)
 }
