@@ -77,7 +77,7 @@ func (s *memory) Offer(x *exchange.Exchange) bool {
 	s.place.seen = append(s.place.seen, x)
 	if n, ok := s.place.dies[s.group.Engine]; ok && s.sent == n {
 		_ = s.ln.Close()
-		go s.engine.Close()
+		go func() { _ = s.engine.Close() }() // it waits for this answer to end
 	}
 	return true
 }
@@ -100,7 +100,9 @@ func (s *memory) Close(came func() exchange.Replay) error {
 	s.place.closed = append(s.place.closed, s.group.Name)
 	s.place.runs[s.group.Name] = came()
 	err := errors.Join(s.up.Close(), s.engine.Close())
-	<-s.ended
+	if ended := <-s.ended; s.place.dies[s.group.Engine] == 0 {
+		err = errors.Join(err, ended)
+	}
 	return err
 }
 
