@@ -78,6 +78,11 @@ func (r *replaying) discover(ctx context.Context) error {
 	if !r.s.identify || r.found != nil {
 		return nil
 	}
+	if model := r.s.plan.Changes.Model; model != "" {
+		for i := range r.s.targets {
+			r.s.targets[i].model = model
+		}
+	}
 	i := newIdentifier(captureSettings{upstreams: r.s.targets, device: r.s.device, upstream: r.s.upstream}, r.s.bridge.catalog)
 	for _, t := range i.targets {
 		t.options.Turn, t.options.Traffic = nil, nil // nothing else runs yet

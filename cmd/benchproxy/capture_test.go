@@ -96,7 +96,7 @@ func TestDrainTimeThatPassed(t *testing.T) {
 }
 
 func quietEnv(stderr io.Writer) env {
-	return env{Stdout: io.Discard, Stderr: stderr, TTY: func(io.Writer) (int, bool) { return 0, false }}
+	return env{Stdout: io.Discard, Stderr: stderr, Getenv: func(string) string { return "" }, TTY: func(io.Writer) (int, bool) { return 0, false }}
 }
 
 // quietCapture is a capture with a listener for each engine.

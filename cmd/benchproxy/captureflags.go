@@ -111,6 +111,7 @@ func checkBounds(c *cli.Context) error {
 type upstream struct {
 	name, url   string
 	label       string // engine as the user names it
+	model       string // that requests will name, "" for what it serves
 	dialect     string // of its answers, whatever the path
 	session     string // header that carries one value a conversation, "" for none
 	credentials func() []exchange.Header

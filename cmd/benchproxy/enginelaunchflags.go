@@ -75,9 +75,32 @@ func (p *program) launchSettings(c *cli.Context, s *captureSettings) error {
 	if err != nil {
 		return err
 	}
+	spec, err := p.launchSpec(c, profile, o)
+	if err != nil {
+		return err
+	}
+	up := &s.upstreams[0]
+	if up.name = profile.ID; up.label == "" && profile.ID != genericID {
+		up.label = profile.ID // we know what we start
+	}
+	if l := profile.Launch; l != nil && l.Serves == engines.ServesRequested {
+		up.model = c.String("model") // it is not loaded yet, and others may be listed beside it
+	}
+	if s.device == "" {
+		s.device = spec.Asked
+	}
+	s.launch = &spec
+	return nil
+}
+
+// launchSpec plans the start of an engine with all that stands around it.
+func (p *program) launchSpec(c *cli.Context, profile engines.Profile, o launch.Options) (launch.Spec, error) {
+	if !slices.Contains([]string{launch.Small, launch.Medium, launch.Large}, o.Class) {
+		return launch.Spec{}, usagef("--size is small, medium or large, not %q", o.Class)
+	}
 	spec, err := launch.Plan(profile, o)
 	if err != nil {
-		return usagef("%v", err)
+		return spec, usagef("%v", err)
 	}
 	spec.Environ, spec.Group = p.Environ(), c.String("group")
 	spec.Warn = func(text string) { note(p.Stderr, "%s", text) }
@@ -85,19 +108,8 @@ func (p *program) launchSettings(c *cli.Context, s *captureSettings) error {
 	if c.IsSet("ready-timeout") {
 		spec.Times.Ready = c.Duration("ready-timeout")
 	}
-	if !slices.Contains([]string{launch.Small, launch.Medium, launch.Large}, c.String("size")) {
-		return usagef("--size is small, medium or large, not %q", c.String("size"))
-	}
 	p.launchFiles(c, &spec)
-	up := &s.upstreams[0]
-	if up.name = profile.ID; up.label == "" && profile.ID != genericID {
-		up.label = profile.ID // we know what we start
-	}
-	if s.device == "" {
-		s.device = spec.Asked
-	}
-	s.launch = &spec
-	return nil
+	return spec, nil
 }
 
 // launchFiles chooses where the engine is noted, and where its output goes.
@@ -121,7 +133,7 @@ func (p *program) launchOptions(c *cli.Context, profile engines.Profile) (launch
 		Backend: c.String("backend"), Model: c.String("model"), Drafter: c.String("draft-model"), MMProj: c.String("mmproj"), Host: c.String("engine-host"),
 		Context: n("context"), Slots: n("slots"), Threads: n("threads"), TP: n("tp"), SplitMode: c.String("split-mode"), CPUMoE: c.String("n-cpu-moe"),
 		CPUMoEThreads: n("cpu-moe-threads"), Draft: c.String("draft"), DraftDepth: n("draft-depth"), Class: c.String("size"),
-		Extra: c.StringSlice("engine-arg"), Command: strings.Fields(c.String("engine-command")), Env: map[string]string{},
+		Extra: c.StringSlice("engine-arg"), Command: strings.Fields(c.String("engine-command")),
 	}
 	if c.Command.Name == launchName {
 		o.Extra = append(o.Extra, p.rest...)
@@ -133,15 +145,24 @@ func (p *program) launchOptions(c *cli.Context, profile engines.Profile) (launch
 	if v := c.String("devices"); v != "" {
 		o.Devices = strings.Split(v, ",")
 	}
-	for _, v := range c.StringSlice("engine-env") {
+	if o.Env, err = engineEnv(c, "engine-env"); err != nil {
+		return o, err
+	}
+	p.launchProgram(c.String("binary"), profile, &o)
+	return o, nil
+}
+
+// engineEnv reads a flag of variables.
+func engineEnv(c *cli.Context, flag string) (map[string]string, error) {
+	env := map[string]string{}
+	for _, v := range c.StringSlice(flag) {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok || name == "" {
-			return o, usagef("--engine-env %q is not NAME=VALUE", v)
+			return nil, usagef("--%s %q is not NAME=VALUE", flag, v)
 		}
-		o.Env[name] = value
+		env[name] = value
 	}
-	p.launchProgram(c, profile, &o)
-	return o, nil
+	return env, nil
 }
 
 // enginePort reads --engine-port; 0 is the engine's usual port.
@@ -159,20 +180,20 @@ func enginePort(s string) (int, error) {
 	return n, nil
 }
 
-// launchProgram chooses what is run: what --binary names, else what a variable does that other tools of the field read, too.
-func (p *program) launchProgram(c *cli.Context, profile engines.Profile, o *launch.Options) {
+// launchProgram chooses what is run: the binary that a flag names, else what a variable does that other tools of the field read, too.
+func (p *program) launchProgram(binary string, profile engines.Profile, o *launch.Options) {
 	l := profile.Launch
 	if l == nil {
 		return
 	}
-	named, file := c.String("binary"), p.firstOf(l.FileEnv)
+	named, file := binary, p.firstOf(l.FileEnv)
 	if b, ok := l.Backend(o.Backend); ok && named == "" && b.ProgramEnv != "" {
 		named = p.Getenv(b.ProgramEnv)
 	}
 	if named == "" {
 		named = p.firstOf(l.ProgramEnv)
 	}
-	if l.File != "" && c.String("binary") != "" && filepath.Ext(named) == filepath.Ext(l.File) {
+	if l.File != "" && binary != "" && filepath.Ext(named) == filepath.Ext(l.File) {
 		named, file = "", named
 	}
 	o.Program, o.File = named, file

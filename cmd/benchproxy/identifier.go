@@ -48,7 +48,7 @@ type identified struct {
 func newIdentifier(s captureSettings, catalog *engines.Catalog) *identifier {
 	i := &identifier{catalog: catalog, wake: make(chan struct{}, 1), last: make(chan struct{})}
 	for _, u := range s.upstreams {
-		o := engines.Options{Label: u.label, Requested: s.device, Turn: i.turn, Traffic: i.traffic}
+		o := engines.Options{Label: u.label, Model: u.model, Requested: s.device, Turn: i.turn, Traffic: i.traffic}
 		if credentials := u.credentials; credentials != nil {
 			o.Headers = credentials()
 		}

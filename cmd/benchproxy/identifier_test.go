@@ -220,6 +220,19 @@ func TestAModelThatChangesInMidRunIsTold(t *testing.T) {
 	}
 }
 
+// TestTheModelThatIsAskedForIsRead: of several that an engine lists, the one that requests will name is identified, loaded
+// or not.
+func TestTheModelThatIsAskedForIsRead(t *testing.T) {
+	s := captureSettings{upstreams: []upstream{{name: "a", url: "http://127.0.0.1:1", model: "second"}, {name: "b", url: "http://127.0.0.1:1"}}}
+	i := newIdentifier(s, nil)
+	if got := i.targets[0].options.Model; got != "second" {
+		t.Errorf("the model of a is %q", got)
+	}
+	if got := i.targets[1].options.Model; got != "" {
+		t.Errorf("the model of b is %q", got)
+	}
+}
+
 // rowsIn are the rows of a run in a store that is closed.
 func rowsIn(t *testing.T, dir string, run exchange.ID) (rows []exchange.Summary) {
 	t.Helper()

@@ -75,20 +75,26 @@ type suiteSitting struct {
 
 // open finds out what is asked and how. model is "" for the one that is served.
 func (s *suiteSitting) open(ctx context.Context, model string) error {
+	if err := s.openStore(); err != nil {
+		return err
+	}
+	return s.settle(ctx, model)
+}
+
+// openStore opens what keeps the exchanges, and what tells of them.
+func (s *suiteSitting) openStore() error {
 	err := s.openTelling()
 	if err != nil {
 		return err
 	}
 	s.store, err = recorder.Open(s.s.store, recorder.Options{Sync: s.s.sync, Harness: version(), Host: thisHost().Fingerprint(),
 		Log: slog.New(slog.NewTextHandler(s.env.Stderr, nil))})
-	if err != nil {
-		return err
-	}
-	return s.settle(ctx, model)
+	return err
 }
 
 // settle finds out how the engine is asked, and for which model.
 func (s *suiteSitting) settle(ctx context.Context, model string) error {
+	s.s.targets[0].model = model
 	if err := s.discover(ctx); err != nil {
 		return err
 	}
