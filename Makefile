@@ -1,5 +1,5 @@
 # Short names for what people do here. `make ci` is what the project's CI runs.
-.PHONY: build demo test test-clients lint bench bench-peers bench-stamps ci release clean
+.PHONY: build demo test test-clients live lint bench bench-peers bench-stamps ci release clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/benchproxy ./cmd/benchproxy
@@ -13,6 +13,10 @@ test:
 # The clients of the field, unmodified, through the proxy.
 test-clients:
 	./scripts/clients-test.sh
+
+# A real engine of yours through everything: LLAMA_SERVER= and MODEL=, or OLLAMA= and MODEL=.
+live:
+	./scripts/live.sh
 
 lint:
 	./scripts/lint.sh

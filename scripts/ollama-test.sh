@@ -1,29 +1,33 @@
 #!/bin/sh
 # The main job on a real engine: starts Ollama on loopback with a tiny random model of our own making, and runs official
-# clients against it through `benchproxy record`. Nothing reaches the network beyond this machine, and nothing is left
-# running.
+# clients against it through `benchproxy record`; then has benchproxy start it itself, for all that it does with an engine.
+# Nothing reaches the network beyond this machine, and nothing is left running.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 ollama=$("$root/scripts/ollama-build.sh")
 tmp=$(mktemp -d)
 server=""
+stop_engine() {
+	[ -n "$server" ] || return 0
+	# The engine and its runners are one process group.
+	kill -s TERM -- "-$server" 2>/dev/null || true
+	for _ in $(seq 50); do
+		kill -s 0 -- "-$server" 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -s KILL -- "-$server" 2>/dev/null || true
+	server=""
+}
 cleanup() {
-	if [ -n "$server" ]; then
-		# The engine and its runners are one process group.
-		kill -s TERM -- "-$server" 2>/dev/null || true
-		for _ in $(seq 50); do
-			kill -s 0 -- "-$server" 2>/dev/null || break
-			sleep 0.1
-		done
-		kill -s KILL -- "-$server" 2>/dev/null || true
-	fi
+	stop_engine
 	rm -rf "$tmp"
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
 (cd "$root" && CGO_ENABLED=0 go build -o "$tmp/benchproxy" ./cmd/benchproxy)
-(cd "$root/test/engine" && go test -count=1 ./tinymodel && go run ./mkmodel "$tmp/tiny.gguf" && go test -c -o "$tmp/engine.test" .)
+(cd "$root/test/engine" && go test -count=1 ./tinymodel && go run ./mkmodel "$tmp/tiny.gguf" &&
+	go test -c -o "$tmp/engine.test" . && go test -c -o "$tmp/launched.test" ./launched)
 
 # One thread: two spin against each other when the machine has little to give.
 cat >"$tmp/Modelfile" <<'MODELFILE'
@@ -35,6 +39,8 @@ TEMPLATE """{{- range .Messages }}<|im_start|>{{ .Role }}
 PARAMETER num_ctx 2048
 PARAMETER num_thread 1
 MODELFILE
+# The gates fill the window: of a small one that takes seconds.
+sed 's/num_ctx 2048/num_ctx 512/' "$tmp/Modelfile" >"$tmp/Modelfile.small"
 
 mkdir "$tmp/home" "$tmp/work"
 # A proxy that cannot be reached turns any attempt to go outside into an error.
@@ -53,8 +59,9 @@ done
 [ -n "$addr" ] || { echo "ollama-test: the engine did not start" >&2; cat "$tmp/engine.log" >&2; exit 1; }
 
 # shellcheck disable=SC2086  # as above
-(cd "$tmp" && env $engine_env OLLAMA_HOST="$addr" "$ollama" create tiny -f Modelfile) >"$tmp/create.log" 2>&1 ||
-	{ echo "ollama-test: the model was not created" >&2; cat "$tmp/create.log" "$tmp/engine.log" >&2; exit 1; }
+(cd "$tmp" && env $engine_env OLLAMA_HOST="$addr" "$ollama" create tiny -f Modelfile &&
+	env $engine_env OLLAMA_HOST="$addr" "$ollama" create small -f Modelfile.small) >"$tmp/create.log" 2>&1 ||
+	{ echo "ollama-test: the models were not created" >&2; cat "$tmp/create.log" "$tmp/engine.log" >&2; exit 1; }
 
 cd "$tmp/work"
 status=0
@@ -63,3 +70,8 @@ TEST_BENCHPROXY=$tmp/benchproxy TEST_STORE=$tmp/store \
 	-- "$tmp/engine.test" -test.v -test.timeout 15m || status=$?
 "$tmp/benchproxy" store check --store "$tmp/store" || status=$?
 [ "$status" -eq 0 ] || { tail -n 60 "$tmp/engine.log" >&2; exit "$status"; }
+stop_engine
+
+# shellcheck disable=SC2086  # as above
+env $engine_env TEST_BENCHPROXY="$tmp/benchproxy" TEST_STORE="$tmp/launched" TEST_ENGINE=ollama TEST_BINARY="$ollama" TEST_BACKEND=cpu \
+	TEST_MODEL=tiny TEST_GATE_MODEL=small TEST_GATE_CONTEXT=512 TEST_TINY=1 "$tmp/launched.test" -test.v -test.timeout 15m
