@@ -17,20 +17,23 @@ var ownHeaders = []string{"host", "content-length", "connection", "transfer-enco
 	"proxy-connection", "expect", "traceparent", "tracestate", "baggage"}
 
 // curlOf is a command line that sends the request again, to the engine. Credentials are not in the record: $KEY stands in
-// their places.
+// their places. It is "" where no command line sends just that: to a target that is no path, which would name another host, or
+// where it would be too long to be shown whole.
 func curlOf(x *exchange.Exchange) string {
-	if x.UpstreamURL == "" || strings.HasPrefix(x.UpstreamURL, "unix:") {
+	target := x.Request.Target
+	if x.UpstreamURL == "" || strings.HasPrefix(x.UpstreamURL, "unix:") || !strings.HasPrefix(target, "/") || !plain(target) {
 		return ""
 	}
 	body := x.Request.Body.Bytes()
-	inline := x.Request.Body.Whole() && len(body) <= inlineBody && plain(string(body))
+	inline := x.Request.Body.Whole() && len(shellWord(string(body))) <= inlineBody && plain(string(body))
 	var b strings.Builder
 	if len(body) > 0 && !inline {
 		b.WriteString("benchproxy store show " + string(x.ID) + " --raw request |\n  ")
 	}
-	b.WriteString("curl -N -X " + shellWord(x.Request.Method) + " " + shellWord(strings.TrimSuffix(x.UpstreamURL, "/")+x.Request.Target))
+	// Without -g and --path-as-is, curl makes requests of its own of brackets, braces and dots in a path.
+	b.WriteString("curl -N -g --path-as-is -X " + shellWord(x.Request.Method) + " " + shellWord(strings.TrimSuffix(x.UpstreamURL, "/")+target))
 	for _, h := range x.Request.Headers {
-		if !slices.Contains(ownHeaders, strings.ToLower(h.Name)) {
+		if headerName.MatchString(h.Name) && !slices.Contains(ownHeaders, strings.ToLower(h.Name)) {
 			b.WriteString(" \\\n  -H " + headerWord(h))
 		}
 	}
@@ -40,6 +43,9 @@ func curlOf(x *exchange.Exchange) string {
 		b.WriteString(" \\\n  --data-raw " + shellWord(string(body)))
 	default:
 		b.WriteString(" \\\n  --data-binary @-")
+	}
+	if b.Len() > excerptBytes {
+		return ""
 	}
 	return b.String()
 }
@@ -52,12 +58,18 @@ func plain(s string) bool {
 
 // headerWord is a header as one word of a shell.
 func headerWord(h exchange.Header) string {
+	if h.Value == "" {
+		return shellWord(h.Name + ";") // with a colon, curl would leave the header out
+	}
 	if !strings.Contains(h.Value, redact.Mask) {
 		return shellWord(h.Name + ": " + h.Value)
 	}
 	before, after, _ := strings.Cut(h.Value, redact.Mask)
 	return shellWord(h.Name+": "+before) + `"$KEY"` + shellWord(after)
 }
+
+// headerName matches names of headers. curl would take one that begins with "@" for a file to read.
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // plainWord matches words that a shell takes as they are.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
@@ -73,12 +85,13 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// replayOf is the command that sends the request again and records it.
-func replayOf(x *exchange.Exchange, run *exchange.Run) string {
+// replayOf is the command that sends the request again and records it. It names the run by its id: names come again, and
+// one may look like a flag.
+func replayOf(x *exchange.Exchange) string {
 	if x.UpstreamURL == "" {
 		return ""
 	}
-	return "benchproxy replay " + shellWord(runName(run)) + " --only-id " + string(x.ID) + " --target " + shellWord(x.UpstreamURL)
+	return "benchproxy replay " + string(x.Run) + " --only-id " + string(x.ID) + " --target " + shellWord(x.UpstreamURL)
 }
 
 // traceParent is the header of W3C's trace context.

@@ -28,7 +28,7 @@ func TestCurlSaysWhatWasSent(t *testing.T) {
 		x.Request.Target = "/v1/x?q=a'b;c&d=$(id)"
 		x.Request.Headers = []exchange.Header{{Name: "Host", Value: "h"}, {Name: "X-A", Value: "it's $HOME"}, {Name: "Authorization", Value: "Bearer ***"}, {Name: "Content-Length", Value: "9"}, {Name: "traceparent", Value: "x"}}
 		x.Request.Body = exchange.NewBody([]byte(body))
-		want := []string{"-N", "-X", "POST", "http://127.0.0.1:8080/v1/x?q=a'b;c&d=$(id)", "-H", "X-A: it's $HOME", "-H", "Authorization: Bearer the-key", "--data-raw", body}
+		want := []string{"-N", "-g", "--path-as-is", "-X", "POST", "http://127.0.0.1:8080/v1/x?q=a'b;c&d=$(id)", "-H", "X-A: it's $HOME", "-H", "Authorization: Bearer the-key", "--data-raw", body}
 		if diff := cmp.Diff(want, argumentsOf(t, curlOf(x))); diff != "" {
 			t.Errorf("%q: %s", body, diff)
 		}
@@ -54,12 +54,39 @@ func TestCurlSaysWhatWasSent(t *testing.T) {
 	}
 }
 
+// TestCurlDoesNothingElse holds that no recorded request makes a command that asks another host, reads a file, sends more
+// than one request, or is cut where it is shown.
+func TestCurlDoesNothingElse(t *testing.T) {
+	for _, target := range []string{"@evil.example/x", "http://evil.example/", "*", "", ".evil.example/", ":81/", "/\x1b[201~\nid\n"} {
+		x := asked{}.exchange(1)
+		if x.Request.Target = target; curlOf(x) != "" {
+			t.Errorf("to %q: %s", target, curlOf(x))
+		}
+	}
+	x := asked{}.exchange(1)
+	x.Request.Target = "/v1/{a,b}[1-9]/../x"
+	x.Request.Headers = []exchange.Header{{Name: "@/etc/passwd"}, {Name: "", Value: "@/etc/passwd"}, {Name: "X-Empty"}, {Name: "X Y", Value: "z"}}
+	x.Request.Body = exchange.Body{}
+	want := []string{"-N", "-g", "--path-as-is", "-X", "POST", "http://127.0.0.1:8080/v1/{a,b}[1-9]/../x", "-H", "X-Empty;"}
+	if diff := cmp.Diff(want, argumentsOf(t, curlOf(x))); diff != "" {
+		t.Error(diff)
+	}
+	if x.Request.Headers = []exchange.Header{{Name: "X", Value: strings.Repeat("x", excerptBytes)}}; curlOf(x) != "" {
+		t.Error("a command that cannot be shown whole")
+	}
+	x.Request.Headers, x.Request.Body = nil, exchange.NewBody([]byte(strings.Repeat("'", inlineBody-1)))
+	if got := curlOf(x); !strings.Contains(got, "--data-binary @-") {
+		t.Errorf("a body of quotes stands inline: %d bytes", len(got))
+	}
+}
+
 func TestReplayCommand(t *testing.T) {
 	x := asked{}.exchange(1)
-	if got, want := replayOf(x, &exchange.Run{ID: runID, Name: "it's"}), `benchproxy replay 'it'\''s' --only-id `+string(x.ID)+" --target http://127.0.0.1:8080"; got != want {
+	x.Run = runID
+	if got, want := replayOf(x), "benchproxy replay "+string(runID)+" --only-id "+string(x.ID)+" --target http://127.0.0.1:8080"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if x.UpstreamURL = ""; replayOf(x, &exchange.Run{ID: runID}) != "" {
+	if x.UpstreamURL = ""; replayOf(x) != "" {
 		t.Error("a command to nowhere")
 	}
 }

@@ -16,6 +16,9 @@ import (
 // pageRows is the number of rows of a page.
 const pageRows = 100
 
+// lastPage is the highest number of a page that is counted with.
+const lastPage = 1 << 30
+
 // filter is what the query of a listing asks for. Fields that are "" or zero ask for nothing.
 type filter struct {
 	Model   string // whole name
@@ -46,7 +49,7 @@ func readFilter(q url.Values) (f filter, err error) {
 		return fmt.Errorf("%w: %s=%q is not understood", exchange.ErrUsage, name, value)
 	}
 	if v := q.Get("page"); v != "" {
-		if f.Page, err = strconv.Atoi(v); err != nil || f.Page < 1 {
+		if f.Page, err = strconv.Atoi(v); err != nil || f.Page < 1 || f.Page > lastPage {
 			return f, usage("page", v)
 		}
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 const (
 	excerptBytes = 64 << 10 // of a text or body
 	eventBytes   = 600      // of an event
+	indentDepth  = 32       // of JSON that is shown with line breaks: each level is two blanks more on every line
 	pageEvents   = 200
 	callsShown   = 100
 	takesShown   = 50
@@ -107,7 +109,7 @@ func (s *Server) exchangePage(w http.ResponseWriter, r *http.Request) error {
 	b.Events = eventsOf(x, t, int(min(from, 1<<40)))
 	b.Gates = gatesOf(x, &b.Run)
 	b.TraceID, b.TraceURL = s.traceOf(x)
-	b.Curl, b.Replay = curlOf(x), replayOf(x, &b.Run)
+	b.Curl, b.Replay = curlOf(x), replayOf(x)
 	if err := s.takesOf(b); err != nil {
 		return err
 	}
@@ -196,12 +198,13 @@ func (s *Server) text(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("%w: the answer has no %q", exchange.ErrMiss, oneLine(r.PathValue("channel"), 40))
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	segments, _ := visible(text, len(text))
-	for _, part := range segments {
-		if _, err := w.Write([]byte(part.Text)); err != nil {
+	out := bufio.NewWriterSize(w, 32<<10)
+	for part := range parts(text) {
+		if _, err := out.WriteString(part); err != nil {
 			return nil // the reader is gone
 		}
 	}
+	_ = out.Flush() // as in fail
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/chart"
@@ -50,22 +51,34 @@ type frame struct {
 
 // show renders a page. part renders its content alone, for a page that is there already.
 func (s *Server) show(w http.ResponseWriter, began time.Time, f frame, name, part string) error {
+	b, took, err := s.render(began, f, name, part)
+	if err != nil {
+		return err
+	}
+	writePage(w, b, took)
+	return nil
+}
+
+// writePage writes what render gave; took is in ms.
+func writePage(w http.ResponseWriter, page []byte, took float64) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Server-Timing", fmt.Sprintf("page;dur=%.3f", took))
+	_, _ = w.Write(page) // as in fail
+}
+
+// render makes a page and tells in how many ms.
+func (s *Server) render(began time.Time, f frame, name, part string) (page []byte, took float64, err error) {
 	f.Live, f.Store, f.Health = s.o.Live != nil, s.o.Store != nil, s.healthOf()
 	if f.Health != nil {
 		f.Version = f.Health.Version
 	}
 	f.Zone = began.Local().Format("MST")
-	took := float64(clock.Since(began)) / 1e6
-	f.Took = chart.Milliseconds(took)
+	f.Took = chart.Milliseconds(float64(clock.Since(began)) / 1e6)
 	var out bytes.Buffer
 	if err := s.pages[name].ExecuteTemplate(&out, part, f); err != nil {
-		return fmt.Errorf("render page %s: %w", name, err)
+		return nil, 0, fmt.Errorf("render page %s: %w", name, err)
 	}
-	took = float64(clock.Since(began)) / 1e6
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Server-Timing", fmt.Sprintf("page;dur=%.3f", took))
-	_, _ = w.Write(out.Bytes()) // as in fail
-	return nil
+	return out.Bytes(), float64(clock.Since(began)) / 1e6, nil
 }
 
 const wholePage = "layout.html"
@@ -124,7 +137,7 @@ func (s *Server) routePages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /part/live", s.page(s.livePart))
 	mux.HandleFunc("GET /runs", s.stored(s.runsPage))
 	mux.HandleFunc("GET /runs/{run}", s.stored(s.runPage))
-	mux.HandleFunc("GET /runs/{run}/search", s.stored(s.search))
+	mux.HandleFunc("GET /runs/{run}/search", s.stored(s.alone(s.search)))
 	mux.HandleFunc("GET /exchanges/{id}", s.stored(s.oneByOne(s.exchangePage)))
 	mux.HandleFunc("GET /exchanges/{id}/text/{channel}", s.stored(s.oneByOne(s.text)))
 	mux.HandleFunc("GET /compare", s.stored(s.oneByOne(s.comparePage)))
@@ -160,13 +173,43 @@ func (s *Server) livePage(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, began, frame{Title: "live", Nav: "live", Body: s.liveBody()}, "live", wholePage)
 }
 
-// livePart is the part of it that changes.
+// livePart is the part of it that changes, as it was made last. However many look, it is not made more often than a person
+// can see: it is made in a process that measures.
+type livePart struct {
+	mu   sync.Mutex
+	made time.Time
+	page []byte
+	took float64 // ms
+}
+
+// partAge is how old the part may be.
+const partAge = 200 * time.Millisecond
+
+// livePart answers with it.
 func (s *Server) livePart(w http.ResponseWriter, _ *http.Request) error {
 	if s.o.Live == nil {
 		return fmt.Errorf("%w: nothing runs here", exchange.ErrMiss)
 	}
+	page, took, err := s.freshPart()
+	if err != nil {
+		return err
+	}
+	writePage(w, page, took)
+	return nil
+}
+
+func (s *Server) freshPart() (page []byte, took float64, err error) {
+	p := &s.part
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	began := clock.Now()
-	return s.show(w, began, frame{Nav: "live", Body: s.liveBody()}, "live", "content")
+	if p.page == nil || began.Sub(p.made) >= partAge {
+		if page, took, err = s.render(began, frame{Nav: "live", Body: s.liveBody()}, "live", "content"); err != nil {
+			return nil, 0, err
+		}
+		p.page, p.took, p.made = page, took, clock.Now()
+	}
+	return p.page, p.took, nil
 }
 
 // shownStreams bounds the running exchanges that a page follows one by one.

@@ -38,13 +38,33 @@ func messageOf(line string, headers []exchange.Header, body exchange.Body) messa
 		m.Note = "decoded from " + coding
 	}
 	var pretty bytes.Buffer
-	if len(plain) <= 4*excerptBytes && json.Indent(&pretty, plain, "", "  ") == nil {
+	if len(plain) <= 4*excerptBytes && nesting(plain) <= indentDepth && json.Indent(&pretty, plain, "", "  ") == nil {
 		plain = pretty.Bytes()
 		m.Note = strings.TrimPrefix(m.Note+", JSON with line breaks", ", ")
 	}
 	m.Body, m.Cut = visible(string(plain[:min(len(plain), excerptBytes)]), excerptBytes)
 	m.Cut += len(plain) - min(len(plain), excerptBytes)
 	return m
+}
+
+// nesting is how deep a JSON text nests.
+func nesting(text []byte) (deepest int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
 }
 
 // plainBody is a body without its content coding; coding is "" for one without, or one that cannot be undone.

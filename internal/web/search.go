@@ -67,10 +67,8 @@ type searching struct {
 
 func (e *searching) tell(f found) {
 	f.Looked, f.Of, f.Hits = e.looked, e.of, e.hits
-	_ = e.enc.Encode(f) // the context ends when the reader is gone
-	if fl, ok := e.w.(http.Flusher); ok {
-		fl.Flush()
-	}
+	_ = e.enc.Encode(f)                         // the context ends when the reader is gone
+	_ = http.NewResponseController(e.w).Flush() // as above
 }
 
 // told is how often a search tells how far it is, in exchanges.

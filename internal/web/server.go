@@ -2,8 +2,6 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -48,6 +45,8 @@ type Server struct {
 	o       Options
 	http    *http.Server
 	whole   chan struct{} // a place for each exchange that may be read whole at a time
+	heavy   chan struct{} // a place for what goes through a whole run or store
+	part    livePart
 	pages   map[string]*template.Template
 	indexes *indexes
 }
@@ -56,9 +55,12 @@ type Server struct {
 // measures.
 const wholeAtOnce = 4
 
+// maxHeader bounds the head of a request in bytes.
+const maxHeader = 64 << 10
+
 // NewServer makes a server; Serve starts it.
 func NewServer(o Options) *Server {
-	s := &Server{o: o, whole: make(chan struct{}, wholeAtOnce), pages: parsePages(), indexes: newIndexes(o.Store)}
+	s := &Server{o: o, whole: make(chan struct{}, wholeAtOnce), heavy: make(chan struct{}, 1), pages: parsePages(), indexes: newIndexes(o.Store)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /metrics", s.metrics)
@@ -70,15 +72,16 @@ func NewServer(o Options) *Server {
 	mux.HandleFunc("GET /api/v1/exchanges/{id}/{side}/{part}", s.recorded(s.oneByOne(s.bytes)))
 	mux.HandleFunc("GET /api/v1/keys/{key}", s.recorded(s.takes))
 	mux.HandleFunc("GET /api/v1/stats", s.recorded(s.stats))
-	mux.HandleFunc("GET /api/v1/check", s.recorded(s.check))
+	mux.HandleFunc("GET /api/v1/check", s.recorded(s.alone(s.check)))
 	s.routePages(mux)
-	s.http = &http.Server{Handler: guarded(ownHost(s.keyed(mux))), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	s.http = &http.Server{Handler: patient(guarded(ownHost(s.keyed(mux)))), ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader}
 	return s
 }
 
 // Serve answers requests on ln until Close. It returns nil after Close.
 func (s *Server) Serve(ln net.Listener) error {
-	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(&fewConns{Listener: ln}); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve admin listener: %w", err)
 	}
 	return nil
@@ -94,78 +97,6 @@ func (s *Server) Close() error {
 // Stored tells of an exchange that was stored just now. It is quick and safe for concurrent use.
 func (s *Server) Stored(row exchange.Summary) { s.indexes.stored(&row) }
 
-// policy is what a page of ours may load and do: our own style, script and pictures, and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
-// guarded sets what a browser must hold to with everything that comes from here, and refuses what a page of another site
-// asks for: it could not read the answer, but it could make us work.
-func guarded(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
-		if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
-			fail(w, http.StatusForbidden, errors.New("another site's page has no business here"))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// ownHost refuses requests that name another host than the listener's: loopback names, or the very address dialed.
-func ownHost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = r.Host
-		}
-		host = strings.Trim(host, "[]")
-		ip := net.ParseIP(host)
-		if !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback() && !isLocal(r, ip)) {
-			fail(w, http.StatusForbidden, fmt.Errorf("host %q is not an address of this listener", r.Host))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// keyed refuses requests without the key, when there is one. Health is no exception: it names the run and its engine.
-func (s *Server) keyed(next http.Handler) http.Handler {
-	if s.o.Key == "" {
-		return next
-	}
-	want := sha256.Sum256([]byte(s.o.Key)) // of equal length, so that the time to compare tells nothing
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key, ok := sentKey(r)
-		got := sha256.Sum256([]byte(key))
-		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || !ok {
-			w.Header().Add("WWW-Authenticate", "Bearer")
-			w.Header().Add("WWW-Authenticate", `Basic realm="benchproxy: any name, and the key as password", charset="UTF-8"`)
-			fail(w, http.StatusUnauthorized, errors.New("this admin listener wants its key as a bearer token"))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func isLocal(r *http.Request, ip net.IP) bool {
-	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ok && addr.IP.Equal(ip)
-}
-
-// sentKey is the key that a request carries: as a bearer token, or as the password that a browser asks its user for.
-func sentKey(r *http.Request) (key string, ok bool) {
-	if _, password, basic := r.BasicAuth(); basic {
-		return password, true
-	}
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.TrimSpace(key), strings.EqualFold(scheme, "Bearer")
-}
-
 // recorded guards the routes that need a store.
 func (s *Server) recorded(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -180,11 +111,20 @@ func (s *Server) recorded(h func(http.ResponseWriter, *http.Request) error) http
 }
 
 // oneByOne lets only a few requests at a time hold an exchange in memory.
-func (s *Server) oneByOne(h func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (s *Server) oneByOne(h handler) handler { return within(s.whole, h) }
+
+// alone lets one request at a time go through a whole run or store: it takes its time from streams that are measured, and
+// more than one core of it is not to be had.
+func (s *Server) alone(h handler) handler { return within(s.heavy, h) }
+
+type handler = func(http.ResponseWriter, *http.Request) error
+
+// within answers a request once it has one of the places.
+func within(places chan struct{}, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		select {
-		case s.whole <- struct{}{}:
-			defer func() { <-s.whole }()
+		case places <- struct{}{}:
+			defer func() { <-places }()
 			return h(w, r)
 		case <-r.Context().Done():
 			return context.Cause(r.Context())

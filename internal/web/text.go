@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,30 +26,43 @@ func visible(s string, limit int) (out []segment, cut int) {
 		}
 		s, cut = s[:end], len(s)-end
 	}
-	from := 0
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		name := markOf(r, n, s[i])
-		if name != "" {
-			out = addSegment(out, s[from:i], false)
-			out = addSegment(out, name, true)
-			from = i + n
+	var marks []byte // that stand in a row are one segment, made once: there may be as many as the text has bytes
+	flush := func() {
+		if len(marks) > 0 {
+			out, marks = append(out, segment{string(marks), true}), marks[:0]
 		}
-		i += n
 	}
-	return addSegment(out, s[from:], false), cut
+	for text, mark := range parts(s) {
+		if mark {
+			marks = append(marks, text...)
+			continue
+		}
+		flush()
+		out = append(out, segment{text, false})
+	}
+	flush()
+	return out, cut
 }
 
-// addSegment adds text to the last segment when that is of the same sort.
-func addSegment(to []segment, text string, mark bool) []segment {
-	if text == "" {
-		return to
+// parts are the pieces of a recorded text in order: text as it is, and the name of each character that is not shown as it
+// is.
+func parts(s string) iter.Seq2[string, bool] {
+	return func(yield func(text string, mark bool) bool) {
+		from := 0
+		for i := 0; i < len(s); {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if name := markOf(r, n, s[i]); name != "" {
+				if from < i && !yield(s[from:i], false) || !yield(name, true) {
+					return
+				}
+				from = i + n
+			}
+			i += n
+		}
+		if from < len(s) {
+			yield(s[from:], false)
+		}
 	}
-	if n := len(to); n > 0 && to[n-1].Mark == mark {
-		to[n-1].Text += text
-		return to
-	}
-	return append(to, segment{text, mark})
 }
 
 // markOf is the name of a character that is not shown as it is, "" for all others. Joiners stay: scripts and emoji need
