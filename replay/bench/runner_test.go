@@ -47,6 +47,12 @@ func TestCellsGetTheirRecords(t *testing.T) {
 		if four.RequestsOK != 4 || len(four.Exchanges) != 12 || len(four.Warmups) != 0 || four.Detail != "4/4 parallel requests ok" {
 			t.Errorf("record of four %+v", four)
 		}
+	})
+}
+
+func TestARunHoldsAllCells(t *testing.T) {
+	p := &place{options: map[string]sim.Options{"a": quick}}
+	p.play(t, planOf([]string{"a"}, []string{"text_short", "multi_turn"}, 3, 1, 4), nil, func(t *testing.T, out *played) {
 		talk := out.records["a__cpu__m__multi_turn"]
 		if talk.Turns != 1 || talk.TurnsExpected != 1 || talk.ToolCallOK != nil {
 			t.Errorf("%d/%d turns, tools %v", talk.Turns, talk.TurnsExpected, talk.ToolCallOK)
