@@ -95,6 +95,9 @@ func (p *program) gateSuite(c *cli.Context) error {
 	if err := p.referenceTarget(c, g); err != nil {
 		return err
 	}
+	if len(g.s.targets) > 1 {
+		g.s.targets[1].model = g.refModel
+	}
 	if err := g.open(c.Context, c.String("model")); err != nil {
 		return err
 	}
