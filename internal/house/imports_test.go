@@ -47,6 +47,7 @@ var doors = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema":   {"gates"},
 	"github.com/HdrHistogram/hdrhistogram-go": {"internal/stat"},
 	"go.opentelemetry.io/otel":                {"internal/telemetry"},
+	"github.com/go-logr/logr":                 {"internal/telemetry"}, // the log of the SDK
 	"github.com/prometheus/client_golang":     {"internal/telemetry"},
 	"golang.org/x/term":                       {"cmd/benchproxy"},
 	"golang.org/x/sys":                        {"proxy", "recorder", "cmd/benchproxy", "engines/launch", "engines/models"},

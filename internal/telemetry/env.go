@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
 // Where spans go by default: to a collector on this machine, without TLS. The default of the Go exporter is https, where a
@@ -34,6 +35,8 @@ type Settings struct {
 
 	Delay    time.Duration // longest wait of a span for others to be sent with
 	Queue    int           // spans that may wait
+	Timeout  time.Duration // longest time of one request over HTTP
+	TLS      bool          // the exporter has certificates of its own to read
 	Batch    int           // spans sent at once
 	Patience time.Duration // longest time of one sending
 
@@ -76,6 +79,8 @@ func ReadSettings(getenv func(string) string) (Settings, error) {
 	s.Content = e.content()
 	s.Delay = time.Duration(e.number("OTEL_BSP_SCHEDULE_DELAY", 5000)) * time.Millisecond
 	s.Queue = e.number("OTEL_BSP_MAX_QUEUE_SIZE", 2048)
+	s.Timeout = e.timeout()
+	s.TLS = e.certificates()
 	s.Batch = min(e.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512), s.Queue)
 	s.Patience = time.Duration(e.number("OTEL_BSP_EXPORT_TIMEOUT", 30000)) * time.Millisecond
 	s.Notes = e.notes
@@ -104,6 +109,25 @@ func (e *environment) list(name string) (out []string) {
 	return out
 }
 
+// maxNumber bounds the numbers of variables: a queue is made for as many spans as one says, and times are in ms.
+const maxNumber = 1 << 20
+
+// timeout is how long a request of the exporter may take; the variable of traces goes before that of all signals.
+func (e *environment) timeout() time.Duration {
+	const all, traces = "OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"
+	return time.Duration(e.number(traces, e.number(all, 10_000))) * time.Millisecond
+}
+
+// certificates reports whether a variable names one.
+func (e *environment) certificates() bool {
+	for _, what := range []string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
+		if e.get("OTEL_EXPORTER_OTLP_"+what) != "" || e.get("OTEL_EXPORTER_OTLP_TRACES_"+what) != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // number is a variable with a number from 1 on.
 func (e *environment) number(name string, otherwise int) int {
 	v := e.get(name)
@@ -111,8 +135,8 @@ func (e *environment) number(name string, otherwise int) int {
 		return otherwise
 	}
 	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 || n > 1<<30 {
-		e.note("%s %q is not a number from 1 on; it is %d", name, v, otherwise)
+	if err != nil || n < 1 || n > maxNumber {
+		e.note("%s %q is not a number from 1 to %d; it is %d", name, v, maxNumber, otherwise)
 		return otherwise
 	}
 	return n
@@ -157,12 +181,27 @@ func (e *environment) endpoint(protocol string) (string, error) {
 	}
 	u, err := url.Parse(v)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("%w: %s %q is not http://HOST:PORT or https://", exchange.ErrUsage, name, v)
+		return "", fmt.Errorf("%w: %s %q is not http://HOST:PORT or https://", exchange.ErrUsage, name, withoutUser(v))
 	}
 	if protocol != "grpc" && path != "" {
 		u.Path = strings.TrimSuffix(u.Path, "/") + path
 	}
 	return u.String(), nil
+}
+
+// withoutUser is an endpoint for people, without the name and password that may stand before its host.
+func withoutUser(endpoint string) string {
+	at := strings.LastIndexByte(endpoint, '@')
+	if at < 0 {
+		return endpoint
+	}
+	scheme, _, found := strings.Cut(endpoint[:at], "//")
+	if found {
+		scheme += "//"
+	} else {
+		scheme = ""
+	}
+	return scheme + redact.Mask + endpoint[at:]
 }
 
 // tracesPath is where a collector takes spans over HTTP.

@@ -62,7 +62,7 @@ func TestWhereSpansGo(t *testing.T) {
 func TestOtherVariables(t *testing.T) {
 	const on = "OTEL_TRACES_EXPORTER=otlp "
 	def := Settings{Exporters: []string{"otlp"}, Protocol: "http/protobuf", Endpoint: "http://localhost:4318/v1/traces", Propagate: true, Metrics: true,
-		Sampler: Sampler{parent: true, bound: allTraces}, Delay: 5 * time.Second, Queue: 2048, Batch: 512, Patience: 30 * time.Second}
+		Sampler: Sampler{parent: true, bound: allTraces}, Delay: 5 * time.Second, Queue: 2048, Batch: 512, Patience: 30 * time.Second, Timeout: 10 * time.Second}
 	set := def
 	set.Propagate, set.Metrics, set.Quiet = false, false, true
 	set.Delay, set.Queue, set.Batch, set.Patience = 200*time.Millisecond, 10, 10, time.Second
@@ -74,7 +74,7 @@ func TestOtherVariables(t *testing.T) {
 			t.Errorf("%s: %v (-want +got)\n%s", vars, err, d)
 		}
 	}
-	for _, bad := range []string{"OTEL_BSP_MAX_QUEUE_SIZE=0", "OTEL_BSP_SCHEDULE_DELAY=soon", "OTEL_PROPAGATORS=b3,tracecontext", "OTEL_METRICS_EXPORTER=otlp",
+	for _, bad := range []string{"OTEL_BSP_MAX_QUEUE_SIZE=0", "OTEL_BSP_MAX_QUEUE_SIZE=1000000000", "OTEL_EXPORTER_OTLP_TIMEOUT=soon", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=-1", "OTEL_BSP_SCHEDULE_DELAY=soon", "OTEL_PROPAGATORS=b3,tracecontext", "OTEL_METRICS_EXPORTER=otlp",
 		"OTEL_TRACES_SAMPLER=magic", "OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=2", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
 		"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=some", "OTEL_TRACES_EXPORTER=otlp,jaeger"} {
 		vars := bad
@@ -88,6 +88,16 @@ func TestOtherVariables(t *testing.T) {
 		}
 		if s.Queue != 2048 || !s.Propagate || s.Content != (Content{}) || !s.Metrics {
 			t.Errorf("%s is no longer the default: %+v", bad, s)
+		}
+	}
+}
+
+// TestEndpointsAreToldWithoutCredentials holds that an endpoint that is refused shows no password.
+func TestEndpointsAreToldWithoutCredentials(t *testing.T) {
+	for _, bad := range []string{"ftp://me:hunter2@c", "me:hunter2@c:1", "http://me:hunter2@c:%zz", "http://me:hun@ter2@%zz"} {
+		_, err := read(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+bad)
+		if !errors.Is(err, exchange.ErrUsage) || strings.Contains(err.Error(), "hun") || strings.Contains(err.Error(), "ter2") {
+			t.Errorf("%s gives %v", bad, err)
 		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
@@ -23,7 +25,7 @@ func newExporter(ctx context.Context, s *Settings, w io.Writer) (sdktrace.SpanEx
 		case s.Protocol == "grpc":
 			one, err = otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(s.Endpoint))
 		default:
-			one, err = otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(s.Endpoint))
+			one, err = otlptracehttp.New(ctx, httpOptions(s)...)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("open exporter %s: %w", name, err)
@@ -32,6 +34,49 @@ func newExporter(ctx context.Context, s *Settings, w io.Writer) (sdktrace.SpanEx
 	}
 	return all, nil
 }
+
+// httpOptions are those of OTLP over HTTP. A collector that sends elsewhere is not followed: the SDK's client would take the
+// page it ends at for success, and would give headers with keys to any host. With certificates the SDK's own client is
+// needed, which reads them.
+func httpOptions(s *Settings) []otlptracehttp.Option {
+	out := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(s.Endpoint)}
+	if s.TLS {
+		return out
+	}
+	return append(out, otlptracehttp.WithHTTPClient(&http.Client{
+		Timeout:       s.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}))
+}
+
+// sdkLog is the log of the SDK. It tells what the SDK could not follow of its variables, by the SDK's fixed words: the
+// values beside them may be headers with keys.
+type sdkLog struct{ tell func(text string) }
+
+// Init is for the interface of the log.
+func (sdkLog) Init(logr.RuntimeInfo) {}
+
+// Enabled takes errors alone, which do not ask.
+func (sdkLog) Enabled(int) bool { return false }
+
+// Info takes nothing.
+func (sdkLog) Info(int, string, ...any) {}
+
+// Error tells an error, with the file that it is about.
+func (l sdkLog) Error(_ error, what string, about ...any) {
+	for i := 0; i+1 < len(about); i += 2 {
+		if about[i] == "file" {
+			what += " " + fmt.Sprint(about[i+1])
+		}
+	}
+	l.tell("an OTEL_EXPORTER_OTLP_* variable is not followed: could not " + nameableTo(what, maxTold))
+}
+
+// WithName is for the interface of the log.
+func (l sdkLog) WithName(string) logr.LogSink { return l }
+
+// WithValues is for the interface of the log.
+func (l sdkLog) WithValues(...any) logr.LogSink { return l }
 
 // exporters are several as one. A span counts as exported when all took it.
 type exporters []sdktrace.SpanExporter

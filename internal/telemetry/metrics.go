@@ -104,7 +104,7 @@ func (m *Metrics) find(l labels) *series {
 	s := m.series[l]
 	if s == nil {
 		if len(m.series) >= maxSeries {
-			l = labels{operation: l.operation, provider: otherValue, method: l.method, status: l.status}
+			l = labels{operation: l.operation, provider: otherValue, method: l.method, status: class(l.status)}
 			if s = m.series[l]; s != nil {
 				return s
 			}
@@ -113,6 +113,14 @@ func (m *Metrics) find(l labels) *series {
 		m.series[l] = s
 	}
 	return s
+}
+
+// class is a status as its class: there are hundreds of the one and few of the other.
+func class(status string) string {
+	if len(status) != 3 {
+		return status
+	}
+	return status[:1] + "xx"
 }
 
 // Observe counts a measured exchange. span is what exemplars name, zero for none.

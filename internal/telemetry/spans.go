@@ -85,11 +85,11 @@ func serverSpan(x *exchange.Exchange, a *measure.Analysis) span {
 		s.name += " " + route
 		s.attrs.str(httpRoute, route)
 	}
-	s.attrs.str(urlPath, path)
-	s.attrs.str(urlQuery, query)
+	s.attrs.str(urlPath, cut(path, maxValue))
+	s.attrs.str(urlQuery, cut(query, maxValue))
 	s.attrs.str(urlScheme, "http")
 	if host, ok := exchange.HeaderValue(x.Request.Headers, "Host"); ok {
-		s.attrs.address(host, "")
+		s.attrs.address(cut(host, maxValue), "")
 	}
 	s.attrs.protocol(x.Request.Proto)
 	agent, _ := exchange.HeaderValue(x.Request.Headers, "User-Agent")
@@ -130,7 +130,7 @@ func clientSpan(x *exchange.Exchange, a *measure.Analysis) span {
 	operation := operationOf(x, a.Transcript)
 	if operation == "" {
 		s.name = s.attrs.method(x.Request.Method)
-		s.attrs.str(urlFull, x.UpstreamURL+x.Request.Target)
+		s.attrs.str(urlFull, cut(x.UpstreamURL+x.Request.Target, maxValue))
 	} else {
 		s.name = strings.TrimSpace(operation + " " + nameable(a.Request.Model))
 		s.attrs.str(aiOperation, operation)
@@ -292,13 +292,15 @@ const (
 )
 
 // nameable is a text of a client as part of a name: one short line.
-func nameable(s string) string {
+func nameable(s string) string { return nameableTo(s, maxName) }
+
+func nameableTo(s string, limit int) string {
 	return cut(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '_'
 		}
 		return r
-	}, s), maxName)
+	}, cut(s, 4*limit)), limit)
 }
 
 // cut is s as far as so many bytes, at a whole character.

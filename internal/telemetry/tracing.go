@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -91,6 +92,7 @@ func Open(ctx context.Context, o Options) (*Tracing, error) {
 			return newExporter(ctx, &o.Settings, o.Console)
 		}
 	}
+	otel.SetLogger(logr.New(sdkLog{o.tell})) // else the SDK prints the values of variables
 	exporter, err := open(ctx)
 	if err != nil {
 		return nil, err
@@ -118,12 +120,18 @@ func (t *Tracing) start() { t.ended.Go(t.run) }
 
 // trouble tells the first error of an exporter. Later ones show in the counter of lost spans.
 func (t *Tracing) trouble(err error) {
-	if t.o.Settings.Quiet || t.o.Trouble == nil {
-		return
-	}
 	t.told.Do(func() {
-		t.o.Trouble("traces: " + redact.Text(err.Error()) + "; spans that cannot be sent are counted and lost, nothing else is")
+		t.o.tell("traces: " + nameableTo(redact.Text(err.Error()), maxTold) + "; spans that cannot be sent are counted and lost, nothing else is")
 	})
+}
+
+// maxTold bounds what is told of an error, in bytes: a collector may answer with anything.
+const maxTold = 400
+
+func (o *Options) tell(text string) {
+	if !o.Settings.Quiet && o.Trouble != nil {
+		o.Trouble(text)
+	}
 }
 
 // Trace is the place of an exchange that a client asked for: in the trace that its headers name, else in one of its own.
