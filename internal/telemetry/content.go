@@ -79,7 +79,7 @@ func contentOf(x *exchange.Exchange, a *measure.Analysis) (out attributes) {
 	left = maxContent
 	out.json(aiSystem, left.parts(or(q.System, q.Instructions)))
 	if tools := or(q.Tools); tools != nil && len(tools) <= maxContent { // a list that is cut is no list
-		out.str(aiTools, redact.Text(string(tools)))
+		out.long(aiTools, redact.Text(string(tools)))
 	}
 	left = maxContent
 	out.json(aiOutputMessages, left.answers(a.Transcript))
@@ -90,7 +90,7 @@ func contentOf(x *exchange.Exchange, a *measure.Analysis) (out attributes) {
 func (a *attributes) json(name string, v any) {
 	b, err := json.Marshal(v)
 	if err == nil && string(b) != "null" && string(b) != "[]" {
-		a.str(name, string(b))
+		a.long(name, string(b))
 	}
 }
 

@@ -34,7 +34,11 @@ type event struct {
 // attributes are a list that grows by what there is.
 type attributes []attribute.KeyValue
 
-func (a *attributes) str(name, v string) {
+// str adds a text that is there, as far as maxValue: most come from a client or an engine.
+func (a *attributes) str(name, v string) { a.long(name, cut(v, maxValue)) }
+
+// long adds a text whose length was bounded elsewhere.
+func (a *attributes) long(name, v string) {
 	if v != "" {
 		*a = append(*a, attribute.String(name, strings.ToValidUTF8(v, "\uFFFD")))
 	}
@@ -44,9 +48,9 @@ func (a *attributes) strs(name string, v []string) {
 	if len(v) == 0 {
 		return
 	}
-	clean := make([]string, len(v))
-	for i := range v {
-		clean[i] = strings.ToValidUTF8(v[i], "\uFFFD")
+	clean := make([]string, min(len(v), maxTexts))
+	for i := range clean {
+		clean[i] = strings.ToValidUTF8(cut(v[i], maxValue), "\uFFFD")
 	}
 	*a = append(*a, attribute.StringSlice(name, clean))
 }
