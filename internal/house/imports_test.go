@@ -53,7 +53,7 @@ var doors = map[string][]string{
 	"golang.org/x/sys":                        {"proxy", "recorder", "cmd/benchproxy", "engines/launch", "engines/models"},
 }
 
-var testLibraries = []string{"github.com/google/go-cmp", "go.uber.org/goleak", "github.com/rogpeppe/go-internal"}
+var testLibraries = []string{"github.com/google/go-cmp", "go.uber.org/goleak", "github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3"}
 
 func rank(pkg string) int {
 	return slices.IndexFunc(layers, func(row []string) bool { return slices.Contains(row, pkg) })
