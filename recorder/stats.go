@@ -3,7 +3,10 @@ package recorder
 import (
 	"io/fs"
 	"path/filepath"
+	"sync"
+	"time"
 
+	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
@@ -60,6 +63,35 @@ func (s *Store) Space() (size, free int64, err error) {
 	}
 	free, _ = s.enoughSpace()
 	return size, free, nil
+}
+
+// roomAge is how old the numbers on the disk may be that Health shows: it is asked several times a second, and to count
+// them goes through the directory.
+const roomAge = 5 * time.Second
+
+// room are the sizes as they were read last.
+type room struct {
+	mu         sync.Mutex
+	read       time.Time // zero before the first time
+	size, free *int64    // nil when they could not be read
+}
+
+// roomNow gives the sizes of a moment ago. A system that cannot tell one leaves it nil.
+func (s *Store) roomNow() (size, free *int64) {
+	r := &s.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.read.IsZero() && clock.Since(r.read) < roomAge {
+		return r.size, r.free
+	}
+	r.read, r.size, r.free = clock.Now(), nil, nil
+	if n, err := treeBytes(s.dir); err == nil {
+		r.size = &n
+	}
+	if n, err := s.askSpace(); err == nil {
+		r.free = &n
+	}
+	return r.size, r.free
 }
 
 // GoldensDir is the Badger directory of the goldens, which no run's retention touches. It need not exist.

@@ -45,6 +45,7 @@ type Store struct {
 	writes sync.RWMutex // held for reading while something is written, for writing while the log is collected; taken after mu
 
 	goldens goldens
+	room    room
 
 	known knownIDs
 	dirty atomic.Bool // something was committed since the last sync
@@ -322,13 +323,16 @@ func (s *Store) sync() error {
 	return s.db.Sync()
 }
 
+func (s *Store) askSpace() (free int64, err error) {
+	if s.o.FreeSpace != nil {
+		return s.o.FreeSpace(s.dir)
+	}
+	return freeSpace(s.dir)
+}
+
 // enoughSpace asks for the free space of the disk. A system that cannot tell does not stop the recording.
 func (s *Store) enoughSpace() (free int64, ok bool) {
-	ask := s.o.FreeSpace
-	if ask == nil {
-		ask = freeSpace
-	}
-	free, err := ask(s.dir)
+	free, err := s.askSpace()
 	if err != nil {
 		s.o.log().Warn("read free space", "dir", s.dir, "err", err)
 		return 0, true

@@ -68,7 +68,13 @@ type Health struct {
 	Dropped      int64            `json:"dropped"`
 	DropWhy      map[string]int64 `json:"drop_why,omitempty"`
 	Degraded     string           `json:"degraded,omitempty"` // no_space or store_error while recording pauses, else ""
+	StoreBytes   *int64           `json:"store_bytes"`        // on disk, as of the last seconds; nil when it cannot be read
+	FreeBytes    *int64           `json:"free_bytes"`         // on that disk, as StoreBytes
+	FloorBytes   int64            `json:"floor_bytes"`        // free space below which recording pauses
 }
+
+// LowOnSpace reports whether the disk has less than twice what recording needs to go on.
+func (h Health) LowOnSpace() bool { return h.FreeBytes != nil && *h.FreeBytes < 2*h.FloorBytes }
 
 // NewWriter begins a run. run.ID and run.Started are filled in when they are missing; the run is written at once and
 // is open until Close. A run of that id must not exist; a name that has the form of an id is refused.
@@ -233,6 +239,7 @@ func (w *Writer) Run() exchange.Run {
 
 // Health is the state now.
 func (w *Writer) Health() Health {
+	size, free := w.store.roomNow()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.run.Counts
@@ -240,6 +247,7 @@ func (w *Writer) Health() Health {
 		QueueBytes: w.queueBytes, QueueLimit: w.o.queueBytes(),
 		Stored: c.Stored, Truncated: c.Truncated, Acknowledged: w.acked,
 		Dropped: c.Dropped + w.lateDrops, DropWhy: maps.Clone(c.DropWhy), Degraded: w.degraded,
+		StoreBytes: size, FreeBytes: free, FloorBytes: w.store.o.minFree(),
 	}
 }
 

@@ -64,7 +64,8 @@ func TestHostileAddresses(t *testing.T) {
 			"/static/" + id, "/exchanges/" + string(rows[0].ID) + "/text/" + id} {
 			status, body := rawGet(t, addr, path)
 			empty := status == http.StatusOK && strings.HasPrefix(path, "/api/v1/keys/") && strings.Contains(body, `"takes":null`)
-			if !empty && (status < 300 || status >= 500) {
+			lower := strings.HasPrefix(path, "/compare") && strings.EqualFold(id, string(rows[0].ID)) // an id as people may write it
+			if !empty && !lower && (status < 300 || status >= 500) {
 				t.Errorf("%.80s: status %d, %.200s", path, status, body)
 			}
 		}

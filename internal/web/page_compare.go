@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/chart"
 	"github.com/benchproxy/benchproxy/internal/clock"
@@ -19,14 +20,18 @@ const (
 	partedRunes = 6000 // and behind it
 )
 
-// compareBody is two takes side by side.
+// compareBody is two takes side by side, or the form that asks for them.
 type compareBody struct {
+	IDs        [2]string // as asked for
 	Sides      [2]takeSide
 	SameKey    bool
 	Diverges   bool
 	Divergence compare.Divergence
 	Rows       []comparedMetric
 }
+
+// Whole reports whether there are two takes to show.
+func (b *compareBody) Whole() bool { return b.IDs[0] != "" && b.IDs[1] != "" }
 
 // takeSide is one of them.
 type takeSide struct {
@@ -65,10 +70,13 @@ func (m comparedMetric) TextB() string { return figureText(m.B, m.Unit) }
 // comparePage shows two exchanges side by side.
 func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 	began := clock.Now()
-	b := &compareBody{}
 	q := r.URL.Query()
+	b := &compareBody{IDs: [2]string{strings.TrimSpace(q.Get("a")), strings.TrimSpace(q.Get("b"))}}
+	if b.IDs[0] == "" || b.IDs[1] == "" {
+		return s.show(w, began, frame{Title: "side by side", Nav: "compare", Body: b}, "compare", wholePage)
+	}
 	for i, name := range []string{"a", "b"} {
-		id := q.Get(name)
+		id := strings.ToUpper(b.IDs[i])
 		if !exchange.ValidID(id) {
 			return fmt.Errorf("%w: %s=%q is not the id of an exchange", exchange.ErrUsage, name, oneLine(id, 40))
 		}
@@ -87,7 +95,7 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 	b.Divergence, b.Diverges = compare.Diverge(compare.AnswerOf(&b.Sides[0].Detail), compare.AnswerOf(&b.Sides[1].Detail))
 	b.part()
 	b.metrics()
-	return s.show(w, began, frame{Title: "side by side", Nav: "runs", Body: b}, "compare", wholePage)
+	return s.show(w, began, frame{Title: "side by side", Nav: "compare", Body: b}, "compare", wholePage)
 }
 
 // part cuts each channel where the two answers part.

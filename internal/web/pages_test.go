@@ -160,7 +160,7 @@ func TestPagesThatCannotBe(t *testing.T) {
 	addr := serve(t, Options{Store: store})
 	for path, want := range map[string]int{
 		"/runs/none": 404, "/exchanges/none": 404, "/exchanges/" + string(xID): 404, "/runs/r?page=0": 400, "/runs/r?page=x": 400, "/runs/r?sort=x": 400, "/runs/r?status=9999": 400,
-		"/runs/r?status=x": 400, "/runs/r?from=yesterday": 400, "/runs/r?to=x": 400, "/compare": 400, "/compare?a=" + string(rows[0].ID): 400, "/part/live": 404,
+		"/runs/r?status=x": 400, "/runs/r?from=yesterday": 400, "/runs/r?to=x": 400, "/compare?a=x&b=y": 400, "/compare?b=..&a=" + string(rows[0].ID): 400, "/part/live": 404,
 		"/compare?a=" + string(rows[0].ID) + "&b=" + string(xID): 404, "/exchanges/" + string(rows[0].ID) + "?event=x": 400, "/exchanges/" + string(rows[0].ID) + "/text/x": 404,
 		"/static/none": 404, "/static/..%2fserver.go": 404, "/runs/r/search?page=x": 400, "/runs/none/search": 404,
 		"/exchanges/" + string(rows[0].ID) + "?event=99999999999999": 200, "/runs/r?page=77": 200,
