@@ -36,6 +36,21 @@ type Plot struct {
 	Steps  bool // each value holds until the next one: a distribution
 }
 
+// Empty reports whether the plot has no point that can be drawn.
+func (p *Plot) Empty() bool {
+	x, y := scale{axis: p.X}, scale{axis: p.Y}
+	for _, s := range p.Series {
+		for _, q := range s.Points {
+			_, okX := x.of(q.X)
+			_, okY := y.of(q.Y)
+			if okX && okY {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Sizes of a plot, in CSS pixels.
 const (
 	plotWidth  = 720.0
@@ -91,7 +106,7 @@ func legend(c *canvas, all []Series, bare bool) float64 {
 		if x > 8 && x+width > plotWidth {
 			x, y = 8, y+textLine
 		}
-		c.line("line "+seriesClass("s", i), x, y-4, x+26, y-4)
+		c.line(lineClass(i), x, y-4, x+26, y-4)
 		if !bare {
 			mark(c, i, x+13, y-4)
 		}
@@ -123,7 +138,7 @@ func drawSeries(c *canvas, n int, s Series, at [2]scale, steps bool) {
 		}
 		open, lastY = true, py
 	}
-	c.path("line "+seriesClass("s", n), d.String())
+	c.path(lineClass(n), d.String())
 	if steps {
 		return
 	}
@@ -152,12 +167,16 @@ func whisker(c *canvas, x, lo, hi float64) {
 	c.line("axis", x-3, hi, x+3, hi)
 }
 
-// mark is the sign of series n: circle, square, triangle, diamond, inverted triangle, hexagon.
+// mark is the sign of series n: circle, square, triangle, diamond, inverted triangle, hexagon. Every other round of the
+// palette is hollow, and each begins with another sign.
 func mark(c *canvas, n int, x, y float64) {
 	class := seriesClass("f", n)
+	if round := n / palette; round%2 == 1 {
+		class = "hollow " + seriesClass("t", n)
+	}
 	const r = markSize
 	corners := [][2]float64{}
-	switch n % palette {
+	switch (n + n/palette) % palette {
 	case 0:
 		c.circle(class, x, y, r)
 		return

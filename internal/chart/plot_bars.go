@@ -25,6 +25,19 @@ type BarPlot struct {
 	Groups []BarGroup
 }
 
+// Empty reports whether no bar has a value.
+func (p *BarPlot) Empty() bool {
+	x := scale{axis: p.Axis}
+	for _, g := range p.Groups {
+		for _, b := range g.Bars {
+			if _, ok := x.of(b.Value); ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 const (
 	barHeight = 15.0
 	barStep   = 22.0
@@ -76,8 +89,8 @@ func Bars(p BarPlot) SVG {
 // draw draws the bar in the row that begins at y.
 func (b *Bar) draw(c *canvas, x scale, y float64) {
 	label := b.Label
-	if r := []rune(label); len(r) > widestBar {
-		label = string(r[:widestBar-1]) + "…"
+	if r := []rune(label); len(r) > widestBar { // names differ at their ends: degree and source stand there
+		label = string(r[:widestBar/2]) + "…" + string(r[len(r)-widestBar/2+1:])
 	}
 	c.text("end ink", x.from-8, y+14, label)
 	to, ok := x.place(b.Value)

@@ -36,6 +36,9 @@ const Style = `:root {
 .chart .s5 { stroke: var(--chart-5); stroke-dasharray: 4 4; } .chart .s6 { stroke: var(--chart-6); stroke-dasharray: 1 3; }
 .chart .f1 { fill: var(--chart-1); } .chart .f2 { fill: var(--chart-2); } .chart .f3 { fill: var(--chart-3); }
 .chart .f4 { fill: var(--chart-4); } .chart .f5 { fill: var(--chart-5); } .chart .f6 { fill: var(--chart-6); }
+.chart .d1 { stroke-dasharray: none; } .chart .d2 { stroke-dasharray: 6 3; } .chart .d3 { stroke-dasharray: 2 2; }
+.chart .d4 { stroke-dasharray: 8 3 2 3; } .chart .d5 { stroke-dasharray: 4 4; } .chart .d6 { stroke-dasharray: 1 3; }
+.chart .hollow { fill: var(--chart-ground); stroke-width: 1.5; }
 .chart .tick { fill: none; stroke-width: 1; }
 .chart .t1 { stroke: var(--chart-1); } .chart .t2 { stroke: var(--chart-2); } .chart .t3 { stroke: var(--chart-3); }
 .chart .t4 { stroke: var(--chart-4); } .chart .t5 { stroke: var(--chart-5); } .chart .t6 { stroke: var(--chart-6); }
@@ -49,6 +52,16 @@ const palette = 6
 
 // seriesClass is the class of series n, from 0, with the prefix "s" (stroke) or "f" (fill). It begins anew behind the last.
 func seriesClass(prefix string, n int) string { return prefix + strconv.Itoa(n%palette+1) }
+
+// lineClass is the class of the line of series n. Behind the last color each round has the dash of the next one, so that 36
+// lines differ in color or dash.
+func lineClass(n int) string {
+	class := "line " + seriesClass("s", n)
+	if round := n / palette; round > 0 {
+		class += " " + seriesClass("d", n+round)
+	}
+	return class
+}
 
 // canvas collects the markup of one chart. Coordinates are in CSS pixels from the upper left.
 type canvas struct{ b strings.Builder }

@@ -105,6 +105,9 @@ func (c Cell) Toned(t Tone) Cell {
 	return c
 }
 
+// Tone is the meaning of the cell; "" for none.
+func (c Cell) Tone() Tone { return c.tone }
+
 // Titled is the cell with words that tell more of it.
 func (c Cell) Titled(words string) Cell {
 	c.title = words

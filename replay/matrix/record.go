@@ -70,6 +70,7 @@ type Record struct {
 	SkipKind   string `json:"skip_kind,omitempty"`
 	Method     string `json:"method,omitempty"`
 	Depth      int    `json:"depth,omitempty"`
+	Drafter    string `json:"drafter,omitempty"` // file of the model that drafts, without its directory
 	Device     string `json:"device,omitempty"`
 	Split      string `json:"split,omitempty"` // how tp spread the model: tensor or layer
 	Thinking   bool   `json:"thinking"`
@@ -144,7 +145,7 @@ func NewRecord(p *Plan, g *Group, c *Cell) Record {
 	r := Record{
 		Engine: c.Engine, Backend: c.Backend, Model: c.Model, Scenario: c.Scenario, Status: StatusFail,
 		TP: c.TP, Concurrency: c.Concurrency, CPUMoELayers: c.CPUMoELayers, CPUMoEThreads: c.CPUMoEThreads, MTP: c.MTP,
-		Schema: RecordVersion, Cell: c.Name, Definition: c.Definition, Plan: p.Hash, Method: c.Method, Depth: c.Depth, Device: c.Device,
+		Schema: RecordVersion, Cell: c.Name, Definition: c.Definition, Plan: p.Hash, Method: c.Method, Depth: c.Depth, Drafter: base(g.Launch.Drafter), Device: c.Device,
 		Split: g.Launch.SplitMode, Thinking: c.Thinking, MaxTokens: c.MaxTokens, Stream: c.Stream, Repeats: 0, Warmup: c.Warmup,
 	}
 	if c.Do == DoSkip && c.Skip != nil {

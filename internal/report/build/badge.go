@@ -20,7 +20,7 @@ func Badge(e *Evidence) report.Badge {
 		head := e.Grid.headline().Table
 		for _, row := range head.Rows {
 			if v, ok := row[2].Value(); ok {
-				return report.Badge{Label: "decode, " + row[1].Show(head.Columns[1]), Value: fmt.Sprintf("%.2f×", v), Tone: toneOf(v)}
+				return report.Badge{Label: "decode, " + unmarked(row[1].Show(head.Columns[1])), Value: fmt.Sprintf("%.2f×", v), Tone: row[2].Tone()}
 			}
 		}
 	}

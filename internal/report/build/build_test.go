@@ -196,7 +196,7 @@ func TestOneSideHasNoRatio(t *testing.T) {
 		reasonFallback: {Status: StatusOK, DecodeTPS: 5, DecodeSource: "stream_window", CPUFallback: &yes},
 	} {
 		for _, q := range []quotient{figures[0].divide(&good, bad), figures[0].divide(bad, &good)} {
-			cell := q.cell()
+			cell := (proofs{}).cell(q)
 			text, err := json.Marshal(cell)
 			if _, ok := cell.Value(); ok || q.why != why || cell.Show(ratioColumn("")) != "—" || err != nil || !strings.Contains(string(text), string(why)) {
 				t.Errorf("%s: %s, %s (%v)", why, q.why, text, err)
@@ -208,7 +208,7 @@ func TestOneSideHasNoRatio(t *testing.T) {
 		t.Errorf("skipped: %+v", skipped)
 	}
 	unknown := Cell{Status: StatusOK, DecodeTPS: 5}
-	if q := figures[0].divide(&unknown, &unknown); q.value != 1 || !q.unknown || q.cell().Show(ratioColumn("")) != "1.00×" {
+	if q := figures[0].divide(&unknown, &unknown); q.value != 1 || !q.unknown || (proofs{}).cell(q).Show(ratioColumn("")) != "1.00×" {
 		t.Errorf("unknown against unknown: %+v", q)
 	}
 }

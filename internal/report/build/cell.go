@@ -29,6 +29,7 @@ type Cell struct {
 	MTP                              bool
 	Method                           string // of drafts, where there is more than one
 	Depth                            int    // tokens that are drafted at a time; 0 when it is not stated
+	Drafter                          string // file or model that drafts; "" when it is not stated
 	TP, CPUMoELayers, CPUMoEThreads  int    // layers: -1 is all of them
 	Concurrency                      int
 
@@ -48,7 +49,8 @@ type Cell struct {
 	ObservedDevice  string
 	CPUFallback     *bool // of any of its requests; null when unknown
 	Acceptance      *float64
-	ModelMemory     int64 // bytes; 0 when unknown
+	Flags           []string // not_speculating, short_answer ...
+	ModelMemory     int64    // bytes; 0 when unknown
 	Spreads         map[string]Spread
 	Absent          map[string]exchange.Reason // why a field is 0
 	Exchanges       []exchange.ID
@@ -56,9 +58,10 @@ type Cell struct {
 
 // Spread is how far the samples of a metric lie apart, by the name of its field in result files.
 type Spread struct {
-	Lo, Hi float64
-	N      int
-	Range  bool // Lo and Hi are the least and the largest sample, not the ends of an interval
+	Lo, Hi  float64
+	N       int
+	Range   bool      // Lo and Hi are the least and the largest sample, not the ends of an interval
+	Samples []float64 // one a repeat; nil where the file has none
 }
 
 // Names of the metrics of a cell in result files.
@@ -74,14 +77,17 @@ var errNoCell = errors.New("it is no result of a cell: engine, model, scenario a
 // unknownDevice is the word for a device that nothing showed.
 const unknownDevice = "unknown"
 
+// methodNone is the word for speculative decoding being off, beside cells of methods.
+const methodNone = "none"
+
 // sourceServer is the word of TensorSharp's reports for a rate that the engine states.
 const sourceServer = "server"
 
 // ParseCell reads a result file: that of a matrix of ours, or of another harness whose fields have these names. Fields that
 // are unknown, missing or of another type are left out. The error says that it is none.
 func ParseCell(data []byte) (Cell, error) {
-	var f fields
-	if err := json.Unmarshal(data, &f); err != nil {
+	f, err := readFields(data)
+	if err != nil {
 		return Cell{}, errNoCell
 	}
 	c := Cell{
@@ -96,12 +102,16 @@ func ParseCell(data []byte) (Cell, error) {
 		FinishReason: f.text("finish_reason"), ToolCallOK: f.maybe("tool_call_ok"), Output: f.text("output_text"),
 		DecodeSource: f.first("decode_source", "decode_timing_source"), Estimated: f.text("usage_basis") == string(exchange.BasisEstimated),
 		RequestedDevice: f.text("requested_device"), ObservedDevice: f.text("observed_device"), CPUFallback: f.maybe("cpu_fallback"),
-		ModelMemory: f.memory(), Exchanges: f.ids("exchanges"), Method: f.text("method"), Depth: f.whole("depth"),
+		ModelMemory: f.memory(), Exchanges: f.ids("exchanges"), Method: f.text("method"), Depth: f.whole("depth"), Drafter: f.drafter(),
 	}
 	_ = json.Unmarshal(f["absent"], &c.Absent) // what is no object of reasons gives none
+	_ = json.Unmarshal(f["flags"], &c.Flags)
 	c.Spreads = f.spreads()
 	if f.flag("thinking") {
 		c.Scenario += " (thinking)"
+	}
+	if c.Method == methodNone {
+		c.Method = ""
 	}
 	if c.ObservedDevice == unknownDevice {
 		c.ObservedDevice = ""
@@ -176,13 +186,14 @@ func (f fields) spreads() map[string]Spread {
 	var in map[string]struct {
 		N        int
 		Min, Max float64
+		Samples  []float64
 	}
 	if json.Unmarshal(f["spreads"], &in) != nil {
 		return nil
 	}
 	out := map[string]Spread{}
 	for name, s := range in {
-		out[name] = Spread{Lo: s.Min, Hi: s.Max, N: s.N, Range: true}
+		out[name] = Spread{Lo: s.Min, Hi: s.Max, N: max(s.N, len(s.Samples)), Range: true, Samples: s.Samples}
 	}
 	return out
 }
@@ -259,6 +270,9 @@ func (c *Cell) partial() bool { return c.Status == StatusOK && c.Turns < c.Turns
 
 // baseline reports whether the cell belongs in the first tables: one request at a time, no drafts, nothing offloaded.
 func (c *Cell) baseline() bool { return !c.drafts() && c.Concurrency <= 1 && c.CPUMoELayers == 0 }
+
+// has reports whether the cell has a flag.
+func (c *Cell) has(flag string) bool { return slices.Contains(c.Flags, flag) }
 
 // drafts reports whether speculative decoding was on.
 func (c *Cell) drafts() bool { return c.MTP || c.Method != "" }

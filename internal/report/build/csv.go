@@ -57,7 +57,7 @@ func (c *Cell) csv() []report.Cell {
 		report.Count(c.Concurrency), report.Text(c.Status), report.Text(c.Detail), number(float64(c.PromptTokens)), number(float64(c.CompletionTokens)), number(c.TTFTMS), number(c.PrefillTPS),
 		number(c.DecodeTPS), number(c.AggregateTPS), report.Count(c.RequestsOK), report.Count(c.Turns), report.Count(c.TurnsExpected), number(c.TotalWallMS), report.Text(c.FinishReason), flag(c.ToolCallOK),
 		report.Text(c.RequestedDevice), report.Text(c.ObservedDevice), flag(c.CPUFallback), report.Text(c.Source), report.Text(c.DecodeSource), yes(c.Estimated), number(c.EnginePrefillTPS),
-		number(c.EngineDecode), number(c.SteadyTPS), number(c.Batch), report.Optional(c.Acceptance, "not_reported"), number(float64(c.ModelMemory)), report.Count(c.samples()),
+		number(c.EngineDecode), number(c.SteadyTPS), number(c.Batch), report.Optional(c.Acceptance, "not_reported"), number(float64(c.ModelMemory)), report.Count(c.measurements()),
 	}
 	for _, f := range []string{fieldTTFT, fieldPrefill, fieldDecode} {
 		if s, ok := c.Spreads[f]; ok {
@@ -114,4 +114,13 @@ func medianCount(values []float64) int {
 		return int(*m)
 	}
 	return 0
+}
+
+// measurements is how many stand behind a cell: one where its file does not say.
+func (c *Cell) measurements() int {
+	n := 1
+	for _, s := range c.Spreads {
+		n = max(n, s.N)
+	}
+	return n
 }

@@ -112,8 +112,18 @@ func (e *Evidence) bottomLine() []string {
 	if e.Grid != nil {
 		out = append(out, e.Grid.sentences()...)
 	}
-	if faster, slower := e.standings(); len(e.Comparisons) > 0 || len(faster)+len(slower) > 0 {
-		out = append(out, fmt.Sprintf("Slower in %d and faster in %d of the compared numbers; each is listed below.", len(slower), len(faster)))
+	if faster, slower, open := e.standings(nil); len(e.Comparisons) > 0 || len(faster)+len(slower)+len(open) > 0 {
+		told := ""
+		if len(open) > 0 {
+			below := 0
+			for i := range open {
+				if open[i].ratio < 1 {
+					below++
+				}
+			}
+			told = fmt.Sprintf(", %d below and %d above 1.00× are not told from it (one measurement, too few repeats, or noise)", below, len(open)-below)
+		}
+		out = append(out, fmt.Sprintf("Slower in %d and faster in %d of the compared numbers%s; each is listed below.", len(slower), len(faster), told))
 	}
 	if len(out) == 0 {
 		for _, r := range e.Runs {
@@ -163,7 +173,7 @@ func (g *Grid) sentences() []string {
 		for i, c := range head.Columns[2:5] {
 			words = append(words, c.Name+" "+row[i+2].Show(c))
 		}
-		out = append(out, fmt.Sprintf("%s, %s: %s (geometric means over %s scenarios).", row[0].Show(report.Column{}), row[1].Show(report.Column{}), strings.Join(words, ", "), row[5].Show(report.Column{})))
+		out = append(out, fmt.Sprintf("%s, %s: %s (geometric means over %s scenarios).", row[0].Show(report.Column{}), unmarked(row[1].Show(report.Column{})), strings.Join(words, ", "), row[5].Show(report.Column{})))
 	}
 	if more := len(head.Rows) - mostSentences; more > 0 {
 		out = append(out, fmt.Sprintf("%d more comparisons stand in the table.", more))

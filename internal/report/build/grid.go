@@ -17,6 +17,9 @@ type Grid struct {
 	Subject    string   // engine that the others are held against
 	References []string // engines it is divided by
 	Engine     func(id string) string
+
+	index  gridIndex
+	proofs proofs
 }
 
 // backends are those with a name for people, in the order of columns; others follow as they come.
@@ -34,7 +37,7 @@ var defaultReferences = [...]string{"llamacpp", "vllm"}
 // references these are llama.cpp and vLLM for TensorSharp, and all others for another subject. name gives engines their names
 // for people.
 func NewGrid(cells []Cell, subject string, references []string, name func(id string) string) *Grid {
-	g := &Grid{Cells: cells, Subject: subject, References: references, Engine: name}
+	g := &Grid{Cells: cells, Subject: subject, References: references, Engine: name, index: indexOf(cells), proofs: proofs{}}
 	engines := g.engines()
 	if g.Subject == "" && len(engines) > 0 {
 		g.Subject = engines[0]
@@ -60,18 +63,10 @@ func NewGrid(cells []Cell, subject string, references []string, name func(id str
 // engines are those of the cells, the subject first, then the references, then as they come.
 func (g *Grid) engines() []string {
 	var out []string
-	add := func(e string) {
-		has := slices.ContainsFunc(g.Cells, func(c Cell) bool { return c.Engine == e })
-		if has && !slices.Contains(out, e) {
+	for _, e := range slices.Concat([]string{g.Subject}, g.References, g.index.engines.order) {
+		if g.index.engines.has[e] && !slices.Contains(out, e) {
 			out = append(out, e)
 		}
-	}
-	add(g.Subject)
-	for _, e := range g.References {
-		add(e)
-	}
-	for i := range g.Cells {
-		add(g.Cells[i].Engine)
 	}
 	return out
 }
@@ -85,48 +80,16 @@ type column struct {
 func (c *Cell) column() column { return column{c.Source, c.Engine, c.Backend, c.TP} }
 
 // sources are those of the cells in the order given: the first is that of the headline.
-func (g *Grid) sources() []string {
-	var out []string
-	for i := range g.Cells {
-		if s := g.Cells[i].Source; !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
+func (g *Grid) sources() []string { return g.index.sources.order }
 
-func (g *Grid) models() []string { return inOrder(g.Cells, func(c *Cell) string { return c.Model }) }
+func (g *Grid) models() []string { return g.index.models.order }
 
 // scenarios are those of a model.
-func (g *Grid) scenarios(model string) []string {
-	return inOrder(g.Cells, func(c *Cell) string {
-		if c.Model != model {
-			return ""
-		}
-		return c.Scenario
-	})
-}
-
-// inOrder are the distinct texts that of gives, as they come; "" is none.
-func inOrder(cells []Cell, of func(*Cell) string) []string {
-	var out []string
-	for i := range cells {
-		if s := of(&cells[i]); s != "" && !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
+func (g *Grid) scenarios(model string) []string { return g.index.scenarios[model].order }
 
 // columns are the configurations with baseline cells of the model, in the order of the tables.
 func (g *Grid) columns(model string) []column {
-	var out []column
-	for i := range g.Cells {
-		c := &g.Cells[i]
-		if c.Model == model && c.baseline() && !slices.Contains(out, c.column()) {
-			out = append(out, c.column())
-		}
-	}
+	out := slices.Clone(g.index.columns[model].order)
 	sources, engines := g.sources(), g.engines()
 	slices.SortStableFunc(out, func(a, b column) int {
 		return cmp.Or(slices.Index(sources, a.source)-slices.Index(sources, b.source), slices.Index(engines, a.engine)-slices.Index(engines, b.engine),
@@ -146,9 +109,8 @@ func backendRank(id string) int {
 // result files of one name replace each other.
 func (g *Grid) cell(col column, model, scenario string, pick func(*Cell) bool) *Cell {
 	var found *Cell
-	for i := range g.Cells {
-		c := &g.Cells[i]
-		if c.column() == col && c.Model == model && c.Scenario == scenario && pick(c) {
+	for _, c := range g.index.at[place{col, model, scenario}] {
+		if pick(c) {
 			found = c
 		}
 	}
@@ -169,6 +131,12 @@ func (m *marks) sign(note string) string {
 }
 
 var raised = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+
+// unmarked is a label without its marks, for places that have no footnotes.
+func unmarked(label string) string {
+	words := slices.DeleteFunc(strings.Fields(label), func(w string) bool { return strings.Trim(w, "⁰¹²³⁴⁵⁶⁷⁸⁹") == "" })
+	return strings.Join(words, " ")
+}
 
 // lines are the footnotes with their marks.
 func (m *marks) lines() []string {
@@ -218,25 +186,15 @@ func backendName(id string) string {
 
 // notesOf is what a reader must know of the cells of a column, of one model or, for "", of all.
 func (g *Grid) notesOf(col column, model string) (notes []string) {
-	fallback, unknown := false, false
-	twin := column{col.source, col.engine, map[string]string{"cpu": "ggml_cpu", "ggml_cpu": "cpu"}[col.backend], col.tp}
-	hasTwin := false
-	for i := range g.Cells {
-		c := &g.Cells[i]
-		hasTwin = hasTwin || c.Engine == "llamacpp" && c.column() == twin
-		if c.column() != col || c.Status != StatusOK || model != "" && c.Model != model {
-			continue
-		}
-		unknown = unknown || c.ObservedDevice == ""
-		fallback = fallback || c.fallback()
-	}
-	if fallback {
+	has := g.index.devices[deviceKey{col, model}]
+	if has.fallback {
 		notes = append(notes, noteFallback)
 	}
-	if unknown {
+	if has.unknown {
 		notes = append(notes, noteDevice)
 	}
-	if hasTwin {
+	twin := column{col.source, col.engine, map[string]string{"cpu": "ggml_cpu", "ggml_cpu": "cpu"}[col.backend], col.tp}
+	if _, there := g.index.devices[deviceKey{twin, ""}]; there && col.engine == "llamacpp" {
 		notes = append(notes, noteOneCPU)
 	}
 	if strings.Contains(col.backend, "cpu_moe") || strings.Contains(col.backend, "ncmoe") {

@@ -35,6 +35,7 @@ const (
 
 // quotient is one engine over another, or why there is none.
 type quotient struct {
+	figure  figure
 	value   float64
 	why     exchange.Reason
 	unknown bool // the formulas behind both are not on record
@@ -43,7 +44,7 @@ type quotient struct {
 
 // divide is the subject over the reference: above 1 the subject is better, also in a time.
 func (f figure) divide(subject, reference *Cell) quotient {
-	q := quotient{sides: [2]*Cell{subject, reference}}
+	q := quotient{figure: f, sides: [2]*Cell{subject, reference}}
 	for _, c := range q.sides {
 		switch {
 		case c == nil:
@@ -74,24 +75,6 @@ func (f figure) divide(subject, reference *Cell) quotient {
 		q.value = 1 / q.value
 	}
 	return q
-}
-
-// cell is the quotient in a table, with the sample of both sides.
-func (q quotient) cell() report.Cell {
-	if q.why != "" {
-		return report.Absent(q.why)
-	}
-	c := report.Number(q.value).Toned(toneOf(q.value)).Titled(fmt.Sprintf("n %d against %d", q.sides[0].samples(), q.sides[1].samples()))
-	return c.Of(slices.Concat(q.sides[0].Exchanges, q.sides[1].Exchanges)...)
-}
-
-// samples is how many measurements stand behind a cell: one where the file does not say.
-func (c *Cell) samples() int {
-	n := 1
-	for _, s := range c.Spreads {
-		n = max(n, s.N)
-	}
-	return max(n, c.RequestsOK)
 }
 
 // toneOf tells a ratio that shows two digits better or worse than 1.
@@ -140,14 +123,21 @@ func (g *Grid) quotient(a against, f figure, model, scenario string) quotient {
 	return f.divide(side(g.Subject), side(a.reference))
 }
 
-// label names a comparison: TensorSharp / llama.cpp · GGML CUDA.
-func (g *Grid) pairLabel(a against) string {
-	return g.Engine(g.Subject) + " / " + g.label(column{a.source, a.reference, a.backend, a.tp}, "", nil)
+// pairLabel names a comparison: TensorSharp / llama.cpp · GGML CUDA, with the marks of what a reader must know of both sides;
+// m is nil for no marks.
+func (g *Grid) pairLabel(a against, model string, m *marks) string {
+	label := g.Engine(g.Subject)
+	if m != nil {
+		for _, note := range g.notesOf(column{a.source, g.Subject, a.backend, a.tp}, model) {
+			label += " " + m.sign(note)
+		}
+	}
+	return label + " / " + g.label(column{a.source, a.reference, a.backend, a.tp}, model, m)
 }
 
 // markedPair is the label with a mark where a ratio of the figure divides what is not known to be of one formula.
 func (g *Grid) markedPair(a against, model string, f figure, m *marks) string {
-	label := g.pairLabel(a)
+	label := g.pairLabel(a, model, m)
 	if slices.ContainsFunc(g.scenarios(model), func(s string) bool { return g.quotient(a, f, model, s).unknown }) {
 		label += " " + m.sign(noteUnknownRate)
 	}
@@ -168,6 +158,7 @@ func (g *Grid) headline() report.Section {
 		Sample: "n is the number of scenarios behind each mean", Spread: "95 % bootstrap interval of the mean, from 11 scenarios on",
 		Columns: []report.Column{{Name: "Model", Key: true}, {Name: "Comparison", Key: true}, ratioColumn("decode"), ratioColumn("prefill"), ratioColumn("TTFT"), {Name: "n"}, {Name: "95 % interval"}},
 	}
+	s.Lead = []string{"A mean whose interval leaves out 1.00× is colored; without an interval it is told, not proven."}
 	m := &marks{}
 	for _, model := range g.models() {
 		for _, a := range g.comparisons(model) {
@@ -198,12 +189,15 @@ func (g *Grid) means(model string, a against, m *marks) []report.Cell {
 		mean, n, interval := stat.GeoMean(values)
 		cell := report.Absent(reasonNoValue)
 		if n > 0 {
-			cell = report.Number(mean).Toned(toneOf(mean)).In(ratioSection(model))
+			cell = report.Number(mean).In(ratioSection(model))
 		}
 		text := "—"
 		if interval != nil {
 			text = fmt.Sprintf("%.2f to %.2f", interval.Lo, interval.Hi)
 			cell = cell.Spread(report.Spread{Lo: interval.Lo, Hi: interval.Hi, N: n, Kind: report.SpreadInterval})
+			if interval.Lo > 1 || interval.Hi < 1 {
+				cell = cell.Toned(toneOf(mean))
+			}
 		}
 		if i > 0 {
 			counts, intervals = counts+", ", intervals+"; "

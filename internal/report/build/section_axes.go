@@ -15,9 +15,9 @@ func sortPoints(ps []chart.Point) {
 	slices.SortStableFunc(ps, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
 }
 
-// place names a row of an axis table.
-func (g *Grid) place(c *Cell) []report.Cell {
-	return []report.Cell{report.Text(c.Model), report.Text(g.label(c.column(), "", nil)), report.Text(c.Scenario)}
+// place names a row of a table, with the marks of what a reader must know of its configuration.
+func (g *Grid) place(c *Cell, m *marks) []report.Cell {
+	return []report.Cell{report.Text(c.Model), report.Text(g.label(c.column(), c.Model, m)), report.Text(c.Scenario)}
 }
 
 func placeColumns() []report.Column {
@@ -26,44 +26,6 @@ func placeColumns() []report.Column {
 
 func rateColumn(name string) report.Column {
 	return report.Column{Name: name, Unit: "tok/s", Number: true, Digits: 1, Better: report.Higher}
-}
-
-// quotientCell is a over b by a figure, in a table of one engine's own points.
-func quotientCell(f figure, a, b *Cell) report.Cell {
-	q := f.divide(a, b)
-	if q.why != "" {
-		return report.Absent(q.why)
-	}
-	return report.Number(q.value).Toned(toneOf(q.value)).Of(slices.Concat(a.Exchanges, b.Exchanges)...)
-}
-
-// draftSection is multi-token prediction on against off.
-func (g *Grid) draftSection() (report.Section, bool) {
-	s := report.Section{ID: "mtp", Title: "Speculative decoding by cell",
-		Lead: []string{"A ratio below 1.00× means that drafting cost more than it saved. Rates with drafts depend on the text."}}
-	s.Table = report.Table{Formula: "on / off of one configuration", Source: "cells with and without drafts, one request at a time", Sample: "one cell each",
-		Columns: append(placeColumns(), report.Column{Name: "Drafts", Key: true}, rateColumn("off"), rateColumn("on"), ratioColumn("on / off"),
-			report.Column{Name: "acceptance", Unit: "%", Number: true, Digits: 1})}
-	for i := range g.Cells {
-		on := &g.Cells[i]
-		if !on.drafts() || on.Concurrency > 1 || on.CPUMoELayers != 0 || on.Status == StatusSkipped {
-			continue
-		}
-		off := g.cell(on.column(), on.Model, on.Scenario, (*Cell).baseline)
-		acceptance := report.Absent("not_reported")
-		if on.Acceptance != nil {
-			acceptance = report.Number(*on.Acceptance * 100).Of(on.Exchanges...)
-		}
-		method := on.Method
-		if method == "" {
-			method = "MTP"
-		}
-		if on.Depth > 0 {
-			method += fmt.Sprintf(", depth %d", on.Depth)
-		}
-		s.Table.Add(append(g.place(on), report.Text(method), shownDecode(off), shownDecode(on), quotientCell(figures[0], on, off), acceptance)...)
-	}
-	return s, len(s.Table.Rows) > 0
 }
 
 func shownDecode(c *Cell) report.Cell {
@@ -86,12 +48,13 @@ func (g *Grid) parallelSection() (report.Section, bool) {
 	if len(degrees) < 2 {
 		return s, false
 	}
-	s.Table = report.Table{Formula: "scaling: highest degree that ran / lowest", Source: "baseline cells of each degree", Sample: "one cell each",
+	s.Table = report.Table{Formula: "scaling: highest degree that ran / lowest", Source: "baseline cells of each degree", Sample: ratioSample, Spread: ratioSpread,
 		Columns: append(placeColumns(), report.Column{Name: "Figure", Key: true})}
 	for _, d := range degrees {
 		s.Table.Columns = append(s.Table.Columns, rateColumn(fmt.Sprintf("tp%d", d)))
 	}
-	s.Table.Columns = append(s.Table.Columns, ratioColumn("scaling"))
+	s.Table.Columns = append(s.Table.Columns, ratioColumns("scaling")...)
+	m := &marks{}
 	seen := map[string]bool{}
 	for i := range g.Cells {
 		c := &g.Cells[i]
@@ -100,13 +63,14 @@ func (g *Grid) parallelSection() (report.Section, bool) {
 			continue
 		}
 		seen[name] = true
-		g.degreeRows(&s.Table, c, degrees)
+		g.degreeRows(&s.Table, c, degrees, m)
 	}
+	s.Notes = m.lines()
 	return s, len(s.Table.Rows) > 0
 }
 
 // degreeRows adds decode and prefill of the cell's configuration at every degree, where more than one ran.
-func (g *Grid) degreeRows(t *report.Table, c *Cell, degrees []int) {
+func (g *Grid) degreeRows(t *report.Table, c *Cell, degrees []int, m *marks) {
 	at := make([]*Cell, len(degrees))
 	ran := 0
 	for i, d := range degrees {
@@ -121,7 +85,7 @@ func (g *Grid) degreeRows(t *report.Table, c *Cell, degrees []int) {
 	}
 	first := column{c.Source, c.Engine, c.Backend, 1}
 	for _, f := range figures[:2] {
-		row := []report.Cell{report.Text(c.Model), report.Text(g.label(first, "", nil)), report.Text(c.Scenario), report.Text(f.name)}
+		row := []report.Cell{report.Text(c.Model), report.Text(g.label(first, c.Model, m)), report.Text(c.Scenario), report.Text(f.name)}
 		var lowest, highest *Cell
 		for _, p := range at {
 			value := 0.0
@@ -135,11 +99,11 @@ func (g *Grid) degreeRows(t *report.Table, c *Cell, degrees []int) {
 				}
 			}
 		}
-		scaling := report.Absent(reasonNoValue)
+		scaling := []report.Cell{report.Absent(reasonNoValue), report.Absent(reasonNoValue)}
 		if lowest != highest {
-			scaling = quotientCell(f, highest, lowest)
+			scaling = g.proofs.cells(f.divide(highest, lowest))
 		}
-		t.Add(append(row, scaling)...)
+		t.Add(append(row, scaling...)...)
 	}
 }
 
@@ -149,8 +113,8 @@ const noteThreads = "this engine's executor for the model takes its thread count
 func (g *Grid) offloadSection() (report.Section, bool) {
 	s := report.Section{ID: "moe_offload", Title: "Offload of experts to the CPU",
 		Lead: []string{"This axis is about fitting a model, not about speed: ratios below 1.00× are what the saved memory costs."}}
-	s.Table = report.Table{Formula: "point / nothing offloaded, of one configuration", Source: "cells with offload, one request at a time, no drafts", Sample: "one cell each",
-		Columns: append(placeColumns(), report.Column{Name: "Point", Key: true}, rateColumn("decode"), ratioColumn("decode ratio"), rateColumn("prefill"), ratioColumn("prefill ratio"))}
+	s.Table = report.Table{Formula: "point / nothing offloaded, of one configuration", Source: "cells with offload, one request at a time, no drafts", Sample: ratioSample, Spread: ratioSpread,
+		Columns: slices.Concat(placeColumns(), []report.Column{{Name: "Point", Key: true}, rateColumn("decode")}, ratioColumns("decode ratio"), []report.Column{rateColumn("prefill")}, ratioColumns("prefill ratio"))}
 	m := &marks{}
 	for i := range g.Cells {
 		c := &g.Cells[i]
@@ -162,8 +126,8 @@ func (g *Grid) offloadSection() (report.Section, bool) {
 		if c.CPUMoEThreads > 0 && c.Engine == defaultSubject && strings.HasPrefix(strings.ToLower(c.Model), "glm") {
 			point += " " + m.sign(noteThreads)
 		}
-		s.Table.Add(append(g.place(c), report.Text(point), shownDecode(c), quotientCell(figures[0], c, base),
-			shown(c, c.PrefillTPS, fieldPrefill), quotientCell(figures[1], c, base))...)
+		s.Table.Add(slices.Concat(g.place(c, m), []report.Cell{report.Text(point), shownDecode(c)}, g.proofs.cells(figures[0].divide(c, base)),
+			[]report.Cell{shown(c, c.PrefillTPS, fieldPrefill)}, g.proofs.cells(figures[1].divide(c, base)))...)
 	}
 	s.Notes = m.lines()
 	return s, len(s.Table.Rows) > 0
@@ -179,6 +143,7 @@ func (g *Grid) scalingSection() (report.Section, bool) {
 			rateColumn("aggregate"), rateColumn("steady"), rateColumn("batch"))}
 	plots := map[string]*chart.Plot{}
 	var order []string
+	m := &marks{}
 	for _, c := range g.waves() {
 		if c.Concurrency <= 1 {
 			c.SteadyTPS, c.Batch = 0, 0
@@ -187,7 +152,7 @@ func (g *Grid) scalingSection() (report.Section, bool) {
 		if c.RequestsOK < c.Concurrency {
 			ok = ok.Toned(report.Marked)
 		}
-		s.Table.Add(append(g.place(c), report.Count(c.Concurrency), ok, shownDecode(c), shownWave(c, c.AggregateTPS), shownWave(c, c.SteadyTPS), shownWave(c, c.Batch))...)
+		s.Table.Add(append(g.place(c, m), report.Count(c.Concurrency), ok, shownDecode(c), shownWave(c, c.AggregateTPS), shownWave(c, c.SteadyTPS), shownWave(c, c.Batch))...)
 		name := c.Model + ", " + c.Scenario
 		if plots[name] == nil {
 			plots[name] = &chart.Plot{Title: "Scaling, " + name, X: chart.Axis{Label: "requests at a time"}, Y: chart.Axis{Label: "aggregate decode", Unit: "tok/s"}}
@@ -195,8 +160,9 @@ func (g *Grid) scalingSection() (report.Section, bool) {
 		}
 		addPoint(plots[name], g.label(c.column(), "", nil), chart.Point{X: float64(c.Concurrency), Y: c.AggregateTPS}, c.ok() && c.RequestsOK >= c.Concurrency && c.AggregateTPS > 0)
 	}
+	s.Notes = m.lines()
 	for _, name := range order {
-		s.Charts = append(s.Charts, report.Chart{ID: "chart-scaling-" + slug(name), Title: "Aggregate decode rate against requests at a time, " + name, SVG: chart.Lines(*plots[name])})
+		drawLines(&s, report.Chart{ID: "chart-scaling-" + slug(name), Title: "Aggregate decode rate against requests at a time, " + name}, *plots[name])
 	}
 	return s, len(s.Table.Rows) > 0
 }
@@ -223,15 +189,11 @@ func addPoint(p *chart.Plot, series string, at chart.Point, usable bool) {
 
 // waves are the cells of every model, configuration and scenario that ran at more than one concurrency, in that order.
 func (g *Grid) waves() []*Cell {
-	type name struct {
-		col             column
-		model, scenario string
-	}
-	levels := map[name]map[int]bool{}
+	levels := map[place]map[int]bool{}
 	var out []*Cell
 	for i := range g.Cells {
 		c := &g.Cells[i]
-		n := name{c.column(), c.Model, c.Scenario}
+		n := c.place()
 		if c.drafts() || c.CPUMoELayers != 0 || c.Status == StatusSkipped {
 			continue
 		}
@@ -245,11 +207,14 @@ func (g *Grid) waves() []*Cell {
 		}
 		out = append(out, &copied)
 	}
-	out = slices.DeleteFunc(out, func(c *Cell) bool { return len(levels[name{c.column(), c.Model, c.Scenario}]) < 2 })
-	models := g.models()
+	out = slices.DeleteFunc(out, func(c *Cell) bool { return len(levels[c.place()]) < 2 })
+	models, columns := g.models(), map[string][]column{}
+	for _, model := range models {
+		columns[model] = g.columns(model)
+	}
 	slices.SortStableFunc(out, func(a, b *Cell) int {
 		return cmp.Or(slices.Index(models, a.Model)-slices.Index(models, b.Model), cmp.Compare(a.Scenario, b.Scenario),
-			slices.Index(g.columns(a.Model), a.column())-slices.Index(g.columns(b.Model), b.column()), a.Concurrency-b.Concurrency)
+			slices.Index(columns[a.Model], a.column())-slices.Index(columns[b.Model], b.column()), a.Concurrency-b.Concurrency)
 	})
 	return out
 }
@@ -258,6 +223,7 @@ func (g *Grid) waves() []*Cell {
 func (g *Grid) workflowSection() (report.Section, bool) {
 	s := report.Section{ID: "workflows", Title: "Tool calls and workflows"}
 	s.Table.Source = "every cell whose answers were checked"
+	m := &marks{}
 	s.Table.Columns = append(placeColumns(), report.Column{Name: "Point", Key: true}, report.Column{Name: "turns"}, report.Column{Name: "correct"}, report.Column{Name: "why not"})
 	for i := range g.Cells {
 		c := &g.Cells[i]
@@ -278,8 +244,9 @@ func (g *Grid) workflowSection() (report.Section, bool) {
 				turns = turns.Toned(report.Marked)
 			}
 		}
-		s.Table.Add(append(g.place(c), report.Text(c.point()), turns, verdict.Of(c.Exchanges...), report.Text(c.Detail))...)
+		s.Table.Add(append(g.place(c, m), report.Text(c.point()), turns, verdict.Of(c.Exchanges...), report.Text(c.Detail))...)
 	}
+	s.Notes = m.lines()
 	return s, len(s.Table.Rows) > 0
 }
 
@@ -287,13 +254,15 @@ func (g *Grid) workflowSection() (report.Section, bool) {
 func (g *Grid) clockSection() (report.Section, bool) {
 	s := report.Section{ID: "engine_clock_cells", Title: "Wire against engine, by cell"}
 	s.Table = clockTable(placeColumns())
+	m := &marks{}
 	for i := range g.Cells {
 		c := &g.Cells[i]
 		if !c.ok() || !c.baseline() || c.EngineDecode <= 0 && c.EnginePrefillTPS <= 0 {
 			continue
 		}
-		s.Table.Add(append(g.place(c), clockCells(c.DecodeTPS, c.EngineDecode, c.PrefillTPS, c.EnginePrefillTPS, c.Exchanges)...)...)
+		s.Table.Add(append(g.place(c, m), clockCells(c.DecodeTPS, c.EngineDecode, c.PrefillTPS, c.EnginePrefillTPS, c.Exchanges)...)...)
 	}
+	s.Notes = m.lines()
 	return s, len(s.Table.Rows) > 0
 }
 

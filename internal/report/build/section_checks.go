@@ -203,7 +203,7 @@ func (e *Evidence) scheduleSection() (report.Section, bool) {
 		for i := range plot.Series {
 			sortPoints(plot.Series[i].Points)
 		}
-		s.Charts = []report.Chart{{ID: "chart-rate", Title: "TTFT from the planned instant against the rate that was achieved, a point for each run", SVG: chart.Lines(plot)}}
+		drawLines(&s, report.Chart{ID: "chart-rate", Title: "TTFT from the planned instant against the rate that was achieved, a point for each run"}, plot)
 	}
 	return s, len(s.Table.Rows) > 0
 }
@@ -239,7 +239,7 @@ func (e *Evidence) gapsSection() (report.Section, bool) {
 		plot.Series = append(plot.Series, series)
 	}
 	if len(plot.Series) > 0 {
-		s.Charts = []report.Chart{{ID: "chart-gaps", Title: "How large a share of the gaps between token events is at most so long", SVG: chart.Lines(plot)}}
+		drawLines(&s, report.Chart{ID: "chart-gaps", Title: "How large a share of the gaps between token events is at most so long"}, plot)
 	}
 	return s, len(s.Table.Rows) > 0
 }
@@ -269,7 +269,7 @@ func (e *Evidence) wavesSection() (report.Section, bool) {
 	}
 	plot.Series = slices.DeleteFunc(plot.Series, func(s chart.Series) bool { return len(s.Points) < 2 })
 	if len(plot.Series) > 0 {
-		s.Charts = []report.Chart{{ID: "chart-waves", Title: "Aggregate decode rate against the streams of a wave", SVG: chart.Lines(plot)}}
+		drawLines(&s, report.Chart{ID: "chart-waves", Title: "Aggregate decode rate against the streams of a wave"}, plot)
 	}
 	return s, len(s.Table.Rows) > 0
 }

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -159,91 +160,118 @@ type standing struct {
 	ratio       float64 // above 1 the subject is better
 	interval    string
 	n           string
-	ref         string // section that has it
+	why         exchange.Reason // it is not told from 1; "" where it is
+	ref         string          // section that has it
 }
 
-// standings are all of them, of comparisons whose verdict is told from noise and of ratios of cells.
-func (e *Evidence) standings() (faster, slower []standing) {
+// standings are all of them: of comparisons of runs whose verdict is told from noise, and of ratios of cells. Those of cells
+// whose repeats do not tell the ratio from 1 are open. m takes the marks of configurations; nil for no marks.
+func (e *Evidence) standings(m *marks) (faster, slower, open []standing) {
 	add := func(s standing, better bool) {
-		if better {
+		switch {
+		case s.why != "":
+			open = append(open, s)
+		case better:
 			faster = append(faster, s)
-		} else {
+		default:
 			slower = append(slower, s)
 		}
 	}
 	for i := range e.Comparisons {
-		c := &e.Comparisons[i]
-		if c.Report == nil {
-			continue
-		}
-		for _, m := range c.Report.Metrics {
-			if m.Verdict != compare.Better && m.Verdict != compare.Worse {
-				continue
-			}
-			s := standing{what: m.Name, where: c.name(), ratio: *m.Ratio, n: fmt.Sprint(m.N), interval: fmt.Sprintf("%.3f to %.3f", m.Interval.Lo, m.Interval.Hi), ref: "ratio-" + slug(c.name())}
-			if m.Better == "lower" {
-				s.ratio, s.interval = 1/s.ratio, fmt.Sprintf("%.3f to %.3f", 1/m.Interval.Hi, 1/m.Interval.Lo)
-			}
-			add(s, m.Verdict == compare.Better)
-		}
+		e.Comparisons[i].standings(add)
 	}
 	if g := e.Grid; g != nil {
-		g.standings(add)
+		g.standings(m, add)
 	}
-	order := func(a, b standing) int {
-		if a.ratio > b.ratio {
-			return -1
-		}
-		if a.ratio < b.ratio {
-			return 1
-		}
-		return 0
-	}
+	order := func(a, b standing) int { return cmp.Compare(b.ratio, a.ratio) }
 	slices.SortStableFunc(faster, order)
 	slices.SortStableFunc(slower, func(a, b standing) int { return order(b, a) })
-	return faster, slower
+	slices.SortStableFunc(open, func(a, b standing) int { return order(b, a) })
+	return faster, slower, open
 }
 
-func (g *Grid) standings(add func(standing, bool)) {
+func (c *Compared) standings(add func(standing, bool)) {
+	if c.Report == nil {
+		return
+	}
+	for _, m := range c.Report.Metrics {
+		if m.Verdict != compare.Better && m.Verdict != compare.Worse {
+			continue
+		}
+		s := standing{what: m.Name, where: c.name(), ratio: *m.Ratio, n: fmt.Sprint(m.N), interval: fmt.Sprintf("%.3f to %.3f", m.Interval.Lo, m.Interval.Hi), ref: "ratio-" + slug(c.name())}
+		if m.Better == "lower" {
+			s.ratio, s.interval = 1/s.ratio, fmt.Sprintf("%.3f to %.3f", 1/m.Interval.Hi, 1/m.Interval.Lo)
+		}
+		add(s, m.Verdict == compare.Better)
+	}
+}
+
+func (g *Grid) standings(m *marks, add func(standing, bool)) {
 	for _, model := range g.models() {
 		for _, a := range g.comparisons(model) {
 			for _, scenario := range g.scenarios(model) {
 				for _, f := range figures {
 					q := g.quotient(a, f, model, scenario)
-					if tone := toneOf(q.value); q.why == "" && tone != "" {
-						add(standing{what: f.name, where: strings.Join([]string{g.pairLabel(a), model, scenario}, ", "), ratio: q.value, interval: "—",
-							n: fmt.Sprintf("%d against %d", q.sides[0].samples(), q.sides[1].samples()), ref: ratioSection(model)}, tone == report.Good)
+					tone := toneOf(q.value)
+					if q.why != "" || tone == "" {
+						continue
 					}
+					p := g.proofs.of(q)
+					s := standing{what: f.name, where: strings.Join([]string{g.pairLabel(a, model, m), model, scenario}, ", "), ratio: q.value, interval: "—",
+						n: fmt.Sprintf("%d, %d", p.n[0], p.n[1]), why: p.why, ref: ratioSection(model)}
+					if p.interval != nil {
+						s.interval = fmt.Sprintf("%.3f to %.3f", p.interval.Lo, p.interval.Hi)
+					}
+					add(s, tone == report.Good)
 				}
 			}
 		}
 	}
 }
 
-// standingsSection lists where the subject is faster and where it is slower, in one form and at one place.
+// standingsSection lists where the subject is faster and where it is slower, in one form and at one place, and what is not
+// told either way.
 func (e *Evidence) standingsSection() (report.Section, bool) {
-	faster, slower := e.standings()
+	m := &marks{}
+	faster, slower, open := e.standings(m)
 	s := report.Section{ID: "standings", Title: "Where it is faster and where it is slower"}
 	for _, side := range []struct {
 		id, title string
 		list      []standing
-	}{{"slower", "Slower", slower}, {"faster", "Faster", faster}} {
+	}{{"slower", "Slower", slower}, {"faster", "Faster", faster}, {"not_told", "Not told from 1.00×", open}} {
 		p := report.Section{ID: side.id, Title: fmt.Sprintf("%s: %d", side.title, len(side.list))}
-		if len(side.list) > 0 {
-			p.Table = standingsTable(side.list)
-		} else {
+		switch {
+		case len(side.list) > 0:
+			p.Table, p.Notes = standingsTable(side.list), m.lines()
+		case side.id == "not_told":
+			continue
+		default:
 			p.Lead = []string{"None of the compared numbers."}
 		}
 		s.Parts = append(s.Parts, p)
 	}
-	return s, len(e.Comparisons) > 0 || e.Grid != nil && len(faster)+len(slower) > 0
+	return s, len(e.Comparisons) > 0 || len(faster)+len(slower)+len(open) > 0
 }
 
 func standingsTable(list []standing) report.Table {
-	t := report.Table{Formula: "factor: above 1.00× the candidate or subject is better, also in a time", Source: "verdicts of comparisons that are told from noise; ratios of cells that show another number than 1.00×",
-		Columns: []report.Column{{Name: "Metric", Key: true}, {Name: "Where", Key: true}, ratioColumn("factor"), {Name: "95 % interval"}, {Name: "n"}}}
+	t := report.Table{Formula: "factor: above 1.00× the candidate or subject is better, also in a time", Source: "verdicts of comparisons; ratios of cells that show another number than 1.00×",
+		Sample: "n is the number of pairs of requests or, of cells, the repeats of the subject and of the reference", Spread: "95 % interval by permutation",
+		Columns: []report.Column{{Name: "Metric", Key: true}, {Name: "Where", Key: true}, ratioColumn("factor"), {Name: "95 % interval"}, {Name: "n"}, {Name: "why not told"}}}
 	for _, s := range list[:min(len(list), mostStandings)] {
-		t.Add(report.Text(s.what), report.Text(s.where), report.Number(s.ratio).Toned(toneOf(s.ratio)).In(s.ref), report.Text(s.interval), report.Text(s.n))
+		factor, why := report.Number(s.ratio).In(s.ref), report.Absent("told")
+		if s.why != "" {
+			why = report.Text(reasonsText([]exchange.Reason{s.why}))
+		} else {
+			factor = factor.Toned(toneOf(s.ratio))
+		}
+		t.Add(report.Text(s.what), report.Text(s.where), factor, report.Text(s.interval), report.Text(s.n), why)
+	}
+	if list[0].why == "" { // all of a list are told, or none
+		last := len(t.Columns) - 1
+		t.Columns = t.Columns[:last]
+		for i := range t.Rows {
+			t.Rows[i] = t.Rows[i][:last]
+		}
 	}
 	t.Omitted = max(0, len(list)-mostStandings)
 	return t

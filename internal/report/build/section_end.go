@@ -97,7 +97,10 @@ func (e *Evidence) limitsSection() report.Section {
 		}
 	}
 	if e.Grid != nil {
-		say("Cells of result files rest on one measurement each unless the file says otherwise: their ratios have no interval.")
+		say("Cells of result files rest on one measurement each unless the file holds samples: ratios of those have no interval and are proof of nothing.")
+		if n := e.Grid.index.replaced; n > 0 {
+			say("%d cells have the point of another one of the same source: the last by file name counts.", n)
+		}
 	}
 	if n := len(e.CellsLeft); n > 0 {
 		say("JSON files of the result directories that are no cells were left out, %d: %s.", n, firstRunes(strings.Join(e.CellsLeft, ", "), excerptRunes))

@@ -71,7 +71,7 @@ func (g *Grid) figureSection(f figure, model string) report.Section {
 	}
 	s.Notes = m.lines()
 	if f.field != fieldPrefill && len(columns) > 1 {
-		s.Charts = []report.Chart{{ID: "chart-" + s.ID, Title: title + " of each configuration by scenario; whiskers are the spread where the files have one", SVG: chart.Bars(bars)}}
+		drawBars(&s, report.Chart{ID: "chart-" + s.ID, Title: title + " of each configuration by scenario; whiskers are the spread where the files have one"}, bars)
 	}
 	return s
 }
@@ -137,16 +137,16 @@ func (g *Grid) ratiosOf(model string) report.Section {
 	}
 	for _, f := range figures {
 		part := report.Section{ID: "ratio-" + f.name + "-" + slug(model), Title: "Ratio of " + f.name}
-		part.Table = report.Table{Formula: ratioFormula, Source: ratioSource, Sample: "n of both sides stands in the title of each number",
+		part.Table = report.Table{Formula: ratioFormula, Source: ratioSource, Sample: ratioSample, Spread: ratioSpread,
 			Columns: []report.Column{{Name: "Scenario", Key: true}}}
 		m := &marks{}
 		for _, a := range pairs {
-			part.Table.Columns = append(part.Table.Columns, ratioColumn(g.markedPair(a, model, f, m)))
+			part.Table.Columns = append(part.Table.Columns, ratioColumns(g.markedPair(a, model, f, m))...)
 		}
 		for _, scenario := range g.scenarios(model) {
 			row := []report.Cell{report.Text(scenario)}
 			for _, a := range pairs {
-				row = append(row, g.quotient(a, f, model, scenario).cell())
+				row = append(row, g.proofs.cells(g.quotient(a, f, model, scenario))...)
 			}
 			part.Table.Add(row...)
 		}
@@ -166,7 +166,7 @@ func (g *Grid) sourcesSection() (report.Section, bool) {
 	for _, f := range figures {
 		s.Table.Columns = append(s.Table.Columns, report.Column{Name: f.name, Number: true, Digits: 2, Suffix: "×"})
 	}
-	sources := g.sources()
+	sources, m := g.sources(), &marks{}
 	for i := range g.Cells {
 		c := &g.Cells[i]
 		if c.Source == sources[0] || !c.baseline() {
@@ -178,18 +178,19 @@ func (g *Grid) sourcesSection() (report.Section, bool) {
 		if first == nil {
 			continue
 		}
-		row := []report.Cell{report.Text(c.Source), report.Text(c.Model), report.Text(g.label(col, "", nil)), report.Text(c.Scenario)}
+		row := []report.Cell{report.Text(c.Source), report.Text(c.Model), report.Text(g.label(col, c.Model, m)), report.Text(c.Scenario)}
 		for _, f := range figures {
 			f.lower = false
 			q := f.divide(first, c)
 			if q.why != "" {
 				row = append(row, report.Absent(q.why))
 			} else {
-				row = append(row, report.Number(q.value))
+				row = append(row, report.Number(q.value).Of(slices.Concat(half(first), half(c))...))
 			}
 		}
 		s.Table.Add(row...)
 	}
+	s.Notes = m.lines()
 	return s, len(s.Table.Rows) > 0
 }
 
@@ -197,6 +198,7 @@ func (g *Grid) sourcesSection() (report.Section, bool) {
 func (g *Grid) skippedSection() (report.Section, bool) {
 	s := report.Section{ID: "skipped", Title: "What was skipped or failed, and why"}
 	s.Table.Columns = []report.Column{{Name: "Model", Key: true}, {Name: "Configuration", Key: true}, {Name: "Scenario", Key: true}, {Name: "Point", Key: true}, {Name: "Status"}, {Name: "Why"}}
+	m := &marks{}
 	for i := range g.Cells {
 		c := &g.Cells[i]
 		if c.Status == StatusOK && !c.partial() {
@@ -209,8 +211,9 @@ func (g *Grid) skippedSection() (report.Section, bool) {
 		case c.Status == StatusFail:
 			status = status.Toned(report.Bad)
 		}
-		s.Table.Add(report.Text(c.Model), report.Text(g.label(c.column(), "", nil)), report.Text(c.Scenario), report.Text(c.point()), status, report.Text(c.Detail))
+		s.Table.Add(report.Text(c.Model), report.Text(g.label(c.column(), c.Model, m)), report.Text(c.Scenario), report.Text(c.point()), status, report.Text(c.Detail))
 	}
+	s.Notes = m.lines()
 	return s, len(s.Table.Rows) > 0
 }
 

@@ -78,13 +78,14 @@ func (g *Grid) qualitySection() (report.Section, bool) {
 		Source: "answers of baseline cells, prefill scenarios excepted", Sample: "one answer each",
 		Columns: append(placeColumns(), report.Column{Name: "similarity", Number: true, Digits: 2, Better: report.Higher}, report.Column{Name: "verdict"},
 			report.Column{Name: "structure, subject"}, report.Column{Name: "structure, reference"})}
+	m := &marks{}
 	sum, least, most := 0.0, 1.0, 0.0
 	for _, l := range all {
 		sum, least, most = sum+l.ratio, min(least, l.ratio), max(most, l.ratio)
-		s.Table.Add(append(g.place(l.subject), report.Number(l.ratio).Of(slices.Concat(l.subject.Exchanges, l.reference.Exchanges)...),
+		s.Table.Add(append(g.place(l.subject, m), report.Number(l.ratio).Of(slices.Concat(half(l.subject), half(l.reference))...),
 			report.Text(compare.Grade(l.ratio)).Toned(gradeTone(l.ratio)), structure(l.subject), structure(l.reference))...)
 	}
-	s.Notes = []string{fmt.Sprintf("mean %.2f, min %.2f, max %.2f over %d answers", sum/float64(len(all)), least, most, len(all))}
+	s.Notes = append([]string{fmt.Sprintf("mean %.2f, min %.2f, max %.2f over %d answers", sum/float64(len(all)), least, most, len(all))}, m.lines()...)
 	for _, l := range all[:min(len(all), mostExcerpts)] {
 		if l.ratio < 1 {
 			s.Excerpts = append(s.Excerpts, g.excerpt(l))

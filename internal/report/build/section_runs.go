@@ -127,7 +127,7 @@ func (e *Evidence) metricPart(metric, title, better string, drawn bool) (report.
 	p.Table.Formula, p.Table.Source = definitionOf(metric), "every complete exchange that has it is one sample"
 	p.Table.Sample, p.Table.Spread = "n of each row; what gave no sample stands in the last column", "95 % interval of the median, least and largest sample"
 	if drawn && any && len(p.Table.Rows) > 1 {
-		p.Charts = []report.Chart{{ID: "chart-" + metric, Title: title + ": medians, with their 95 % interval or, of few samples, their range", SVG: chart.Bars(bars)}}
+		drawBars(&p, report.Chart{ID: "chart-" + metric, Title: title + ": medians, with their 95 % interval or, of few samples, their range"}, bars)
 	}
 	return p, any
 }

@@ -110,7 +110,7 @@ func TestRatioVector(t *testing.T) {
 		var values []float64
 		for scenario, text := range want[i].cells {
 			q := g.quotient(pairs[0], f, "m", scenario)
-			if got := q.cell().Show(ratioColumn("")); got != text {
+			if got := (proofs{}).cell(q).Show(ratioColumn("")); got != text {
 				t.Errorf("%s of %s: %s (%s), want %s", f.name, scenario, got, q.why, text)
 			}
 			values = append(values, q.value)
