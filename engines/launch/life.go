@@ -198,6 +198,7 @@ func (l *life) finish(e end) {
 	errs = append(errs, p.log.Close())
 	p.err = errors.Join(errs...)
 	p.finalHint(&l.status, e)
+	<-p.noted // one that dies at its start may be faster than its note
 	if p.err != nil {
 		e.reason += "; " + p.err.Error()
 	} else if p.entry != nil {

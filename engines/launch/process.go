@@ -28,7 +28,8 @@ type Process struct {
 	marker string   // in its environment, so that what it starts can be told
 	log    *capture
 	devs   *deviceScan
-	entry  *entry // its note in the state directory, nil without one
+	entry  *entry // its note in the state directory, nil without one; it stands when noted is closed
+	noted  chan struct{}
 	cmd    *exec.Cmd
 
 	status  atomic.Pointer[Status]
@@ -58,7 +59,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{spec: s, port: port, marker: string(exchange.NewID(clock.Now())), stops: make(chan context.Context, 1),
-		settled: make(chan struct{}), done: make(chan struct{})}
+		noted: make(chan struct{}), settled: make(chan struct{}), done: make(chan struct{})}
 	p.caller = caller{engine: s.Engine, base: "http://" + net.JoinHostPort(s.Host, strconv.Itoa(port)), headers: s.Headers, times: s.Times,
 		client: engines.Client(engines.ClientOptions{})}
 	p.argv = append([]string{s.Program}, fillAll(s.Args, s.Host, port)...)
@@ -140,7 +141,9 @@ func (p *Process) environ() []string {
 // running.
 func (p *Process) note(claim *claim) error {
 	var err error
-	if p.entry, err = claim.note(p); err != nil {
+	p.entry, err = claim.note(p)
+	close(p.noted)
+	if err != nil {
 		return errors.Join(err, p.Close())
 	}
 	return nil
