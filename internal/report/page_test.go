@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -239,6 +242,26 @@ func TestBriefKeepsToItsLimit(t *testing.T) {
 	}
 	if none, err := d.MarkdownWithin(1); err != nil || !bytes.Contains(none, []byte("2 more sections")) {
 		t.Errorf("%v: %s", err, none)
+	}
+}
+
+// TestSummaryOfAJob holds that a report of more than GitHub takes, 1 MiB, is cut at whole sections and says what is left out.
+func TestSummaryOfAJob(t *testing.T) {
+	const limit = 1 << 20
+	d := &Document{Title: "Large", Summary: []string{"a sentence"}}
+	for i := range 40 {
+		s := Section{ID: "s" + strconv.Itoa(i), Title: "Section " + strconv.Itoa(i)}
+		s.Table.Columns = []Column{{Name: "text"}}
+		s.Table.Add(Text(strings.Repeat("é", 50_000)))
+		d.Sections = append(d.Sections, s)
+	}
+	got, err := d.MarkdownWithin(limit)
+	if err != nil || len(got) > limit || len(got) < limit-120_000 || !utf8.Valid(got) {
+		t.Fatalf("%v: %d bytes", err, len(got))
+	}
+	shown := bytes.Count(got, []byte("\n## "))
+	if want := fmt.Sprintf("\n%d more sections are left out here", 40-shown); shown == 0 || !bytes.Contains(got, []byte(want)) {
+		t.Errorf("%d sections shown, %q is not there", shown, want)
 	}
 }
 

@@ -53,6 +53,7 @@ func Document(e *Evidence) *report.Document {
 	if e.Against != nil {
 		add(changes(d, e.Against, e.AgainstName), true)
 	}
+	e.markDevices(d.Sections)
 	d.Summary = e.bottomLine()
 	return d
 }

@@ -197,6 +197,38 @@ func TestChartWithoutValues(t *testing.T) {
 	}
 }
 
+// TestUnknownDeviceOfARun holds that every table with numbers of a run says so where its device is not on record.
+func TestUnknownDeviceOfARun(t *testing.T) {
+	known, blind := newRig(t, "AAAA", "known", nil, workload(1, "")), newRig(t, "BBBB", "blind", nil, workload(2, ""))
+	blind.run.Run.Deployments = nil
+	e := &Evidence{Engine: nameOf, Made: origin, Runs: []*Run{known.run, blind.run}, Comparisons: []Compared{blind.against(t, known)}}
+	marked := 0
+	var walk func(ss []report.Section)
+	walk = func(ss []report.Section) {
+		for i := range ss {
+			s := &ss[i]
+			has := slices.Contains(s.Notes, "The device is not on record: blind.")
+			if of := len(s.Table.Rows) > 0 && tells(s, "blind"); of && !has {
+				t.Errorf("%s does not say so", s.Title)
+			}
+			if has {
+				marked++
+			}
+			walk(s.Parts)
+		}
+	}
+	walk(Document(e).Sections)
+	if marked < 8 {
+		t.Errorf("%d tables", marked)
+	}
+	e = &Evidence{Engine: nameOf, Made: origin, Runs: []*Run{known.run}}
+	for _, s := range Document(e).Sections {
+		if slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "not on record") }) {
+			t.Errorf("%s: %q", s.Title, s.Notes)
+		}
+	}
+}
+
 // BenchmarkManyCells is a report of 100,000 cells of foreign tools.
 func BenchmarkManyCells(b *testing.B) {
 	var cells []Cell

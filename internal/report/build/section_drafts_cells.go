@@ -114,7 +114,7 @@ func (g *Grid) draftVerdict(on *Cell, fastest map[place]*Cell) report.Cell {
 		return report.Text("not speculating").Toned(report.Marked)
 	case fastest[on.place()] == on:
 		return report.Text("fastest, by 3 % or more over none")
-	case !on.ok() || !g.cell(on.column(), on.Model, on.Scenario, (*Cell).baseline).ok():
+	case draftQuotient(on, g.cell(on.column(), on.Model, on.Scenario, (*Cell).baseline)).why != "":
 		return report.Absent("not_compared")
 	}
 	return report.Text("not the fastest")
