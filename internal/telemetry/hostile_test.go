@@ -7,10 +7,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
@@ -99,13 +102,13 @@ func TestHostileCollectors(t *testing.T) {
 // TestHostileTraceContext holds that a request's trace headers at most begin a new trace.
 func TestHostileTraceContext(t *testing.T) {
 	const id, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-	for _, parent := range []string{"", "00", strings.Repeat("0", 100_000), "00-" + id + "-" + span, "ff-" + id + "-" + span + "-01", "00-" + strings.Repeat("0", 32) + "-" + span + "-01",
+	for _, parent := range []string{"", "00", strings.Repeat("0", 10_000), "00-" + id + "-" + span, "ff-" + id + "-" + span + "-01", "00-" + strings.Repeat("0", 32) + "-" + span + "-01",
 		"00-" + id + "-" + strings.Repeat("0", 16) + "-01", "00-" + strings.ToUpper(id) + "-" + span + "-01", "00-" + id + "-" + span + "-0x", "00-" + id + "-" + span + "-01-more",
 		"00-" + id + "-" + span + "-01\x00", "\xff\xfe", "00-" + id[:31] + "\u202e-" + span + "-01"} {
 		r := newRig(t, nil)
 		x := wholeAnswer()
 		x.Request.Headers = append(x.Request.Headers, exchange.Header{Name: "TraceParent", Value: parent},
-			exchange.Header{Name: "tracestate", Value: strings.Repeat("a=\x00,", 50_000)})
+			exchange.Header{Name: "tracestate", Value: strings.Repeat("a=\x00,", 5_000)})
 		out := r.pass(x, true)
 		if got, ok := exchange.HeaderValue(out, "traceparent"); !ok || strings.Contains(got, id) || len(got) != 55 {
 			t.Errorf("%.60q goes on as %q", parent, got)
@@ -120,7 +123,7 @@ func TestHostileTraceContext(t *testing.T) {
 
 // TestSpansAreBounded holds that nothing a client or an engine sends makes a span large.
 func TestSpansAreBounded(t *testing.T) {
-	long := strings.Repeat("x", 1<<20)
+	long := strings.Repeat("x", 1<<17)
 	x := streamed(fmt.Sprintf(`{"model":%q,"stop":[%q,%q],"reasoning_effort":%q,"conversation":%q}`, long, long, long, long, long),
 		fmt.Sprintf(`{"id":%q,"model":%q,"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":%q}]}`, long, long, long), `{"error":{"message":"`+long+`"}}`)
 	x.Request.Target = "/" + long + "?q=" + long
@@ -153,7 +156,7 @@ func TestStatusesAreBounded(t *testing.T) {
 	m := NewMetrics(MetricsOptions{})
 	n := 0
 	for _, route := range append([]string{"/other"}, routes...) {
-		for status := 100; status < 1000; status += 3 {
+		for status := 100; status < 1000; status += 9 {
 			x := wholeAnswer()
 			x.Request.Method, x.Request.Target, x.Response.Status = methods[n%len(methods)], route, status
 			m.Observe(x, measure.Analyze(x), exchange.SpanContext{})
@@ -173,5 +176,41 @@ func TestStatusesAreBounded(t *testing.T) {
 	}
 	if total != n {
 		t.Errorf("%d of %d are counted", total, n)
+	}
+}
+
+// TestMisses holds the spans of a stand-in's misses: one each below the run, bounded, and counted there.
+func TestMisses(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.NewRun()
+	long := strings.Repeat("x", 1<<17)
+	run.Miss(Miss{Method: "POST", Target: "/v1/chat/completions?k=***", Key: "h1:1", Why: "not_recorded", Text: "a\x1b[2Jb", Nearest: "N", Differs: []string{"$.a", "$.b"}})
+	run.Miss(Miss{Method: long, Target: "/" + long, Key: long, Why: long, Text: long, Differs: slices.Repeat([]string{long}, 100)})
+	run.End(&exchange.Run{Mode: "serve", State: exchange.RunComplete})
+	r.Close()
+	spans := r.to.GetSpans()
+	if len(spans) != 3 {
+		t.Fatalf("%d spans", len(spans))
+	}
+	miss, root := spans[0], spans[2]
+	want := map[string]string{httpMethod: "POST", httpRoute: "/v1/chat/completions", urlPath: "/v1/chat/completions", urlQuery: "k=***", ourHash: "h1:1",
+		errorType: "replay_miss", ourMiss: "not_recorded", ourNearest: "N", ourDiffers: `["$.a","$.b"]`}
+	if d := cmp.Diff(want, attrsOf(miss.Attributes)); d != "" || miss.Name != "miss POST /v1/chat/completions" || miss.Status.Description != "a_[2Jb" {
+		t.Errorf("%s, %q (-want +got)\n%s", miss.Name, miss.Status.Description, d)
+	}
+	if miss.Parent.SpanID() != root.SpanContext.SpanID() || attrsOf(root.Attributes)[ourMisses] != "2" {
+		t.Errorf("below %s; the run tells %v", miss.Parent.SpanID(), attrsOf(root.Attributes))
+	}
+	for _, kv := range spans[1].Attributes {
+		if len(kv.Value.String()) > 20*maxValue {
+			t.Errorf("%s has %d bytes", kv.Key, len(kv.Value.String()))
+		}
+	}
+	var none *Run
+	none.Miss(Miss{})
+	off := newRig(t, nil, "OTEL_TRACES_SAMPLER", "always_off")
+	off.NewRun().Miss(Miss{})
+	if off.Close(); len(off.to.GetSpans()) != 0 {
+		t.Error("an unsampled run tells spans")
 	}
 }

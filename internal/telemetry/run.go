@@ -20,9 +20,10 @@ type Run struct {
 	own   exchange.SpanContext
 	start time.Time
 
-	mu    sync.Mutex
-	n     int64
-	cells map[string]*cell
+	mu     sync.Mutex
+	n      int64
+	misses int64
+	cells  map[string]*cell
 }
 
 // cell is the part of a run that measures one cell of a matrix: from its first exchange to its last.
@@ -112,6 +113,9 @@ func (r *Run) End(run *exchange.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.attrs.int(ourExchanges, r.n)
+	if r.misses > 0 {
+		s.attrs.int(ourMisses, r.misses)
+	}
 	if s.failed = run.State == exchange.RunIncomplete; s.failed {
 		s.why = "the run is incomplete"
 	}
