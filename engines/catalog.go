@@ -181,7 +181,7 @@ func (p Profile) checkRequests() error {
 	if !slices.Contains([]string{"", UsageRequested, UsageAlways}, q.Usage) {
 		return fmt.Errorf("there is no usage %q", q.Usage)
 	}
-	objects := []json.RawMessage{q.Logprobs, q.TokenIDs, q.NoCache, q.Timings}
+	objects := []json.RawMessage{q.Logprobs, q.TokenIDs, q.NoCache, q.Timings, q.Bare}
 	for _, s := range []*Switch{q.Thinking, q.Drafts} {
 		if s != nil {
 			objects = append(objects, s.On, s.Off)

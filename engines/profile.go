@@ -144,6 +144,7 @@ type Requests struct {
 	TokenIDs json.RawMessage `json:"token_ids,omitempty"` // asks for token ids
 	NoCache  json.RawMessage `json:"no_cache,omitempty"`  // computes the whole prompt
 	Timings  json.RawMessage `json:"timings,omitempty"`   // asks for the engine's own timings
+	Bare     json.RawMessage `json:"bare,omitempty"`      // of chat: keeps it from adding tools of its own to the prompt
 
 	// Of chat alone; a dot leads into an object.
 	ThinkingAlso []Switch `json:"thinking_also,omitempty"` // other spellings of Thinking that it takes

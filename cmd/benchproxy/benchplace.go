@@ -76,6 +76,9 @@ func (s *benchServer) open(ctx context.Context) error {
 		set.labels = map[string]string{}
 	}
 	set.labels["plan"], set.labels["group"] = s.b.plan.Hash, s.group.Name
+	if s.process != nil {
+		labelLaunch(set.labels, s.process, s.b.Environ())
+	}
 	s.suiteSitting = suiteSitting{replaying: replaying{env: s.b.env, s: set, store: s.b.store, telling: s.b.telling,
 		recorded: map[exchange.ID]exchange.SpanContext{}}, count: replay.NewSuiteTally(), machine: &s.b.machine}
 	if err := s.settle(ctx, s.group.Launch.Model.Name); err != nil {
@@ -210,13 +213,13 @@ func deviceGroup(g *matrix.Group) string {
 func (s *benchServer) know(ctx context.Context) error {
 	l := &s.group.Launch
 	f := &s.facts
-	f.Run, f.Model, f.Spelling, f.Changes, f.Session = s.target.writer.Run().ID, s.model, s.spelling(), s.s.plan.Changes, s.session
+	f.Run, f.Model, f.Spelling, f.Changes, f.Session = s.target.writer.Run().ID, s.model, s.spelling(), s.changes(), s.session
 	f.Salt = string(f.Run)
 	if s.process == nil { // it may have answered the same in an earlier sitting
 		f.Nonce = s.b.salt
 	}
 	f.Identity = identity(l.Profile)
-	f.LoadMS, f.ObservedDevice = s.loadMS, "unknown"
+	f.LoadMS, f.ObservedDevice, f.Busy = s.loadMS, "unknown", len(s.b.machine.Busy) > 0
 	if len(s.found) > 0 && s.found[0].err == nil {
 		s.deployed(&s.found[0].is)
 	}

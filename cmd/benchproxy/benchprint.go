@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/benchproxy/benchproxy/internal/clock"
@@ -73,13 +74,15 @@ type benchDoc struct {
 	Seconds float64          `json:"seconds"`
 	Ended   string           `json:"ended,omitempty"` // why the matrix did not come to its end
 	Records []*matrix.Record `json:"records"`
+
+	Drafting []bench.Drafting `json:"drafting,omitempty"` // methods of speculative decoding against none
 }
 
 // print tells what the sitting came to.
 func (b *benching) print(sum bench.Summary, ran error) error {
 	took := clock.Since(b.began)
 	if b.s.json {
-		doc := benchDoc{Schema: 1, Plan: b.plan.Hash, Results: b.results, Cells: sum, Seconds: took.Seconds(), Records: b.records}
+		doc := benchDoc{Schema: 1, Plan: b.plan.Hash, Results: b.results, Cells: sum, Seconds: took.Seconds(), Records: b.records, Drafting: bench.Draftings(b.records)}
 		if doc.Records == nil {
 			doc.Records = []*matrix.Record{}
 		}
@@ -109,7 +112,30 @@ func (b *benching) print(sum bench.Summary, ran error) error {
 			fmt.Fprintf(b.Stdout, "%s: %s\n", printable(r.Cell), printable(r.Detail))
 		}
 	}
+	for _, d := range bench.Draftings(b.records) {
+		fmt.Fprintln(b.Stdout, printable(draftLine(d)))
+	}
 	fmt.Fprintf(b.Stdout, "ok=%d/%d failed=%d skipped=%d kept=%d in %s, results in %s\n", sum.OK+sum.Kept, sum.Planned, sum.Failed, sum.Skipped, sum.Kept,
 		took.Round(time.Millisecond), b.results)
 	return nil
+}
+
+// draftLine is which method of speculative decoding is worth it.
+func draftLine(d bench.Drafting) string {
+	var text string
+	switch {
+	case d.Ratio == nil:
+		text = "drafts: nothing to hold against " + d.Baseline
+	case d.Winner == d.Baseline:
+		text = fmt.Sprintf("drafts: none is %.0f %% faster than %s, the fastest is at %.2f", bench.DraftMargin*100, d.Baseline, *d.Ratio)
+	default:
+		text = fmt.Sprintf("drafts: %s wins, %.2f of %s", d.Winner, *d.Ratio, d.Baseline)
+	}
+	if len(d.Failed) > 0 {
+		text += "; failed: " + strings.Join(d.Failed, ", ")
+	}
+	if len(d.Silent) > 0 {
+		text += "; without drafts: " + strings.Join(d.Silent, ", ")
+	}
+	return text
 }

@@ -104,7 +104,7 @@ func (p *program) startEngine(ctx context.Context, s *captureSettings) error {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels["launch"] = proc.Command()
+	labelLaunch(labels, proc, p.Environ())
 	s.run.Labels = labels
 	note(p.Stderr, "%s is ready after %s, %s", s.launch.Engine.ID, now.Sub(began).Round(10*time.Millisecond), deviceSeen(proc))
 	for _, n := range proc.Status().Notes {
