@@ -14,6 +14,7 @@ import (
 const (
 	FlagQueued         = "queued"             // fewer slots than requests: they did not decode together
 	FlagNotSpeculating = "not_speculating"    // the engine was to draft, and counted no drafted token
+	FlagBusyMachine    = "busy_machine"       // something else used the machine when the sitting began
 	FlagDraftsUnknown  = "drafts_not_counted" // the engine was to draft, and does not say whether it did
 )
 
@@ -186,6 +187,9 @@ func about(r *matrix.Record, f *Facts) {
 	r.RequestedDevice, r.ObservedDevice, r.CPUFallback = f.RequestedDevice, f.ObservedDevice, f.CPUFallback
 	r.Slots, r.Context, r.LoadMS = f.Slots, f.Window, f.LoadMS
 	r.Command, r.Log, r.Environment = f.Command, f.Log, f.Environment
+	if f.Busy {
+		r.Flags = union(r.Flags, []string{FlagBusyMachine})
+	}
 	if f.Slots != nil && *f.Slots < r.Concurrency && r.Status == matrix.StatusOK {
 		r.Flags = union(r.Flags, []string{FlagQueued})
 		r.SteadyTPS = nil

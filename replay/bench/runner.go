@@ -233,8 +233,8 @@ func (r *Runner) lose(g *matrix.Group, s *sitting, why error) error {
 		if p := r.cells[c]; c.Do != matrix.DoRun || p != nil && p.ended {
 			continue
 		}
-		rec := matrix.NewRecord(r.o.Plan, g, c)
-		rec.Detail = why.Error()
+		rec := r.soFar(g, c)
+		rec.Status, rec.Detail = matrix.StatusFail, why.Error()
 		if errors.As(why, &not) {
 			rec.SkipWith(not.Skip)
 		}
@@ -246,6 +246,17 @@ func (r *Runner) lose(g *matrix.Group, s *sitting, why error) error {
 		}
 	}
 	return nil
+}
+
+// soFar is the record of a cell that was not measured to its end: with the exchanges that it has, and what they came to.
+func (r *Runner) soFar(g *matrix.Group, c *matrix.Cell) matrix.Record {
+	if p := r.cells[c]; p != nil && len(p.samples) > 0 {
+		rec := recordOf(r.o.Plan, g, c, p.samples)
+		started := p.started
+		rec.Started = &started
+		return rec
+	}
+	return matrix.NewRecord(r.o.Plan, g, c)
 }
 
 // turn measures a cell once, and writes its record after the last time.

@@ -112,7 +112,7 @@ func (a Axes) CellName(scenario string, concurrency int, thinking string) string
 }
 
 // word makes an id a part of a file name that every system takes. One that has to be changed keeps a digest of what it
-// was, so that two ids never meet.
+// was, so that two ids never meet. So does one that is too long: a name of three of them and its suffixes has to fit.
 func word(id string) string {
 	safe := strings.Map(func(r rune) rune {
 		switch {
@@ -121,9 +121,13 @@ func word(id string) string {
 		}
 		return '-'
 	}, id)
-	if safe == id && id != "" && !strings.Contains(id, "__") && !strings.HasPrefix(id, ".") && !strings.HasPrefix(id, "_") && !strings.HasSuffix(id, "_") {
+	if safe == id && id != "" && len(id) <= longestWord && !strings.Contains(id, "__") && !strings.HasPrefix(id, ".") && !strings.HasPrefix(id, "_") && !strings.HasSuffix(id, "_") {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
-	return strings.Trim(strings.ReplaceAll(safe, "__", "-"), "._") + "-" + hex.EncodeToString(sum[:3])
+	return strings.Trim(firstRunes(strings.ReplaceAll(safe, "__", "-"), longestWord), "._") + "-" + hex.EncodeToString(sum[:3])
 }
+
+// longestWord is how much of an id a file name shows. File systems take names of 255 bytes, with a suffix for the time in
+// which a file is written.
+const longestWord = 64

@@ -61,7 +61,7 @@ func ReadResults(dir string) (results map[string]Earlier, broken []string, err e
 		if e.IsDir() || !isJSON {
 			continue
 		}
-		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		raw, err := readRegular(filepath.Join(dir, e.Name()))
 		var was Earlier
 		if err == nil {
 			err = json.Unmarshal(raw, &was)
@@ -76,6 +76,18 @@ func ReadResults(dir string) (results map[string]Earlier, broken []string, err e
 		}
 	}
 	return results, broken, nil
+}
+
+// readRegular reads a file, or what a link leads to; a pipe or a device, which might never end, is an error.
+func readRegular(path string) ([]byte, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	return os.ReadFile(filepath.Clean(path))
 }
 
 // WriteRecord writes the result file of a record, whole or not at all.
