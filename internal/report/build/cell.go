@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/stat"
 )
 
 // The statuses of a cell.
@@ -107,6 +109,9 @@ func ParseCell(data []byte) (Cell, error) {
 	_ = json.Unmarshal(f["absent"], &c.Absent) // what is no object of reasons gives none
 	_ = json.Unmarshal(f["flags"], &c.Flags)
 	c.Spreads = f.spreads()
+	for field, v := range map[string]*float64{fieldTTFT: &c.TTFTMS, fieldPrefill: &c.PrefillTPS, fieldDecode: &c.DecodeTPS} {
+		*v = c.exact(field, *v)
+	}
 	if f.flag("thinking") {
 		c.Scenario += " (thinking)"
 	}
@@ -129,6 +134,19 @@ func ParseCell(data []byte) (Cell, error) {
 		c.Output = f.text("output_preview")
 	}
 	return c, nil
+}
+
+// rounding is how far a value of a result file may lie from the median of its samples: files hold one decimal.
+const rounding = 0.0501
+
+// exact is the median of a field's samples where the file has them and its value is that median, rounded. A ratio of rounded
+// times would be off by a tenth where times are about a millisecond.
+func (c *Cell) exact(field string, value float64) float64 {
+	m := stat.Summarize(c.Spreads[field].Samples).Median
+	if value <= 0 || m == nil || math.Abs(*m-value) > rounding {
+		return value
+	}
+	return *m
 }
 
 // fields are those of a JSON object.

@@ -162,6 +162,9 @@ func TestHostileCells(t *testing.T) {
 		{"a method of none", `{` + base + `,"method":"none"}`, func(c *Cell) bool { return c.baseline() }},
 		{"a drafter of a command", `{` + base + `,"method":"draft-simple","command":["llama-server","-md","C:\\models\\d.gguf"]}`, func(c *Cell) bool { return c.Drafter == "d.gguf" }},
 		{"a drafter of its own", `{` + base + `,"mtp":true,"drafter":"dir/d.gguf","command":["x","-md"]}`, func(c *Cell) bool { return c.Drafter == "d.gguf" }},
+		{"a median that the file rounds", `{` + base + `,"ttft_ms":0.7,"spreads":{"ttft_ms":{"n":3,"min":0.6,"max":0.8,"samples":[0.8,0.727,0.6]}}}`, func(c *Cell) bool { return c.TTFTMS == 0.727 }},
+		{"samples of something else", `{` + base + `,"ttft_ms":5,"spreads":{"ttft_ms":{"samples":[1,2,3]}}}`, func(c *Cell) bool { return c.TTFTMS == 5 }},
+		{"samples without a value", `{` + base + `,"decode_tps":null,"spreads":{"decode_tps":{"samples":[1,2,3]}}}`, func(c *Cell) bool { return c.DecodeTPS == 0 }},
 		{"samples without a count", `{` + base + `,"spreads":{"decode_tps":{"samples":[1,2,3]}}}`, func(c *Cell) bool { return c.Spreads[fieldDecode].N == 3 }},
 	} {
 		c, err := ParseCell([]byte(tc.file))

@@ -242,7 +242,7 @@ func (e *Evidence) standingsSection() (report.Section, bool) {
 		p := report.Section{ID: side.id, Title: fmt.Sprintf("%s: %d", side.title, len(side.list))}
 		switch {
 		case len(side.list) > 0:
-			p.Table, p.Notes = standingsTable(side.list), m.lines()
+			p.Table, p.Notes = standingsTable(side.list), notesIn(side.list, m)
 		case side.id == "not_told":
 			continue
 		default:
@@ -251,6 +251,14 @@ func (e *Evidence) standingsSection() (report.Section, bool) {
 		s.Parts = append(s.Parts, p)
 	}
 	return s, len(e.Comparisons) > 0 || len(faster)+len(slower)+len(open) > 0
+}
+
+// notesIn are the footnotes whose marks stand in a list.
+func notesIn(list []standing, m *marks) []string {
+	return slices.DeleteFunc(m.lines(), func(line string) bool {
+		sign, _, _ := strings.Cut(line, " ")
+		return !slices.ContainsFunc(list, func(s standing) bool { return strings.Contains(s.where, " "+sign) })
+	})
 }
 
 func standingsTable(list []standing) report.Table {
