@@ -43,6 +43,7 @@ type GateParty struct {
 	Engine   Party
 	Identity exchange.Identity // the version is its build
 	Model    string            // to ask for
+	Launch   string            // command line of one that is started here, secrets masked; "" otherwise
 	Weights  string            // as Golden.Weights; "" when unknown
 	Drafting *bool             // nil when unknown
 	Spelling Spelling

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/gates"
 	"github.com/benchproxy/benchproxy/internal/canon"
+	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/proxy"
@@ -190,14 +191,14 @@ func (w wanted) take(reply exchange.Reply) {
 }
 
 // ask sends what is wanted of a seat. An engine that cannot be had as asked is no error unless it is the candidate as it
-// always is; one that was there and is gone ends the suite.
+// always is; one that was there, or is always to be, and is gone ends the suite.
 func (r *gateRun) ask(ctx context.Context, s seat, list []wanted) error {
 	target, err := r.at(ctx, s)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case s == seat{party: exchange.Candidate}, errors.Is(err, exchange.ErrUnreachable):
+	case s == seat{party: exchange.Candidate}, s.variant == "" && errors.Is(err, exchange.ErrUnreachable):
 		return err
 	default:
 		for _, w := range list {
@@ -278,13 +279,20 @@ func (r *gateRun) send(ctx context.Context, target Target, party exchange.Party,
 	return nil
 }
 
+// do sends a request, and once more whenever the engine says when to come back. The last answer counts.
 func (r *gateRun) do(target Target, party exchange.Party, n exchange.Need) *exchange.Exchange {
 	call := proxy.Call{Method: n.Method, Target: n.Path, Headers: jsonHeaders(), Body: n.Body, Wave: n.Wave}
 	if n.Method == "GET" {
 		call.Headers, call.Body = jsonHeaders()[1:], nil
 	}
 	call.Headers = append(call.Headers, r.partyOf(party).Changes.Headers...)
-	return target.Session.Do(r.run, target.Upstream, call, nil)
+	for attempt := 0; ; attempt++ {
+		x := target.Session.Do(r.run, target.Upstream, call, nil)
+		wait, again := retryAfter(x)
+		if !again || attempt == DefaultRetries || !waitUntil(r.run, clock.Now().Add(wait)) {
+			return x
+		}
+	}
 }
 
 // got takes an answer in.

@@ -47,7 +47,8 @@ type GateReport struct {
 type GateSubject struct {
 	exchange.Identity
 	Model   string `json:"model"`
-	Weights string `json:"weights"` // "" when unknown
+	Weights string `json:"weights"`          // "" when unknown
+	Launch  string `json:"launch,omitempty"` // command line of one that was started for the suite
 }
 
 // GateAsked counts the requests beside those of the cases.
@@ -138,9 +139,9 @@ func ReadGateReport(path string) (*GateReport, error) {
 }
 
 // passed are the verdicts of an earlier suite on a case when all of them passed and still stand: by the same gates, on the
-// same question, of the same engines, at this level or a stronger one. nil otherwise. What is not known is not the same.
+// same question, of the same engines under the same flags, at this level or a stronger one. nil otherwise. What is not known is not the same.
 func (r *GateReport) passed(o *GateOptions, c scenario.LevelCase, question string) (out []GateEntry) {
-	if r == nil || r.Package != GatePackage() || !r.Target.same(subjectOf(&o.Candidate)) {
+	if r == nil || r.Package != GatePackage() || !r.Target.same(subjectOf(&o.Candidate)) || r.Target.Launch != o.Candidate.Launch {
 		return nil
 	}
 	for _, e := range r.Verdicts {
@@ -168,7 +169,9 @@ func (r *GateReport) sameReference(o *GateOptions, e *GateEntry) bool {
 	return r.Reference != nil && o.Reference != nil && r.Reference.same(subjectOf(o.Reference))
 }
 
-func subjectOf(p *GateParty) GateSubject { return GateSubject{p.Identity, p.Model, p.Weights} }
+func subjectOf(p *GateParty) GateSubject {
+	return GateSubject{p.Identity, p.Model, p.Weights, p.Launch}
+}
 
 // same reports whether two subjects are known to be one build with one set of weights.
 func (s GateSubject) same(o GateSubject) bool {

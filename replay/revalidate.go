@@ -316,7 +316,8 @@ func (r *Revalidated) Verdict() error {
 	told := func(kind error, format string, args ...any) error {
 		return &exchange.Error{Op: "revalidate run", Object: string(r.Source.Run), Cause: kind, Hint: fmt.Sprintf(format, args...)}
 	}
-	passed, skipped := r.Statuses[exchange.VerdictOK], r.Statuses[exchange.VerdictSkipped]
+	passed := r.Statuses[exchange.VerdictOK]
+	skipped := r.Statuses[exchange.VerdictSkipped] + r.Statuses[exchange.VerdictUnsupported] // both do not apply
 	switch failed := r.Statuses[exchange.VerdictFail]; {
 	case failed > 0:
 		return told(exchange.ErrGate, "%d of %d exchanges fail", failed, r.Judged)

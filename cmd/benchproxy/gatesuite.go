@@ -25,7 +25,12 @@ const gateSuiteHelp = "With --suite an engine is judged: its answers to the case
 	"against its own. dev takes minutes, fast compares more prompts and pictures, quick adds draws, long needles and every\n" +
 	"request with drafts, full adds prompts that fill the context.\n\n" +
 	"   benchproxy gate --suite dev --target http://127.0.0.1:8080 --reference http://127.0.0.1:8081 --weights-id W --output gates.json\n" +
-	"   benchproxy gate --suite full --target http://127.0.0.1:8080 --weights-id W --output gates.json --defer-long\n\n" +
+	"   benchproxy gate --suite full --target http://127.0.0.1:8080 --weights-id W --output gates.json --defer-long\n" +
+	"   benchproxy gate --suite quick --target llamacpp:model.gguf --binary new/llama-server --reference llamacpp:model.gguf\n\n" +
+	"ENGINE:MODEL is an engine to start with a model file or name: one at a time is in memory, each comes up as often as it is\n" +
+	"its turn, with the same flags, and both are ended at the end. The flags that say how are those of 'engines launch'; the\n" +
+	"reference shares what belongs to the machine and the model, has flags of its own for the rest, and does not draft. A\n" +
+	"--variant works for engines that are started here.\n\n" +
 	"What the reference answers is kept in the store by its weights and build, so that it is asked once. A gates.json that is\n" +
 	"there is read first: what passed at the same level or a stronger one, on the same build, weights and gates, is not asked\n" +
 	"again. Exit code 3 when a gate fails, 4 when there is no usable reference, 5 when an engine cannot be reached, 9 when\n" +
@@ -35,7 +40,7 @@ const gateSuiteHelp = "With --suite an engine is judged: its answers to the case
 func gateSuiteFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "suite", Usage: "`LEVEL` to judge the engine at: dev, fast, quick or full"},
-		&cli.StringFlag{Name: "reference", Usage: "`[NAME=]URL` of the engine whose answers are right, or a target of the config (default: the goldens of the store)"},
+		&cli.StringFlag{Name: "reference", Usage: "`[NAME=]URL` of the engine whose answers are right, a target of the config, or ENGINE:MODEL to start (default: the goldens of the store)"},
 		&cli.StringFlag{Name: "reference-model", Usage: "`NAME` of the model to ask the reference for (default: the one it serves, else that of the target)"},
 		&cli.StringFlag{Name: "reference-label", Usage: "`ENGINE@VERSION` to believe as the reference"},
 		&cli.StringFlag{Name: "weights-id", Usage: "`ID` of the weights that both have loaded (default: what the engines tell)"},
@@ -51,7 +56,7 @@ func gateSuiteFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "fresh", Usage: "judge all anew, whatever --output holds"},
 		&cli.StringSliceFlag{Name: "output", Usage: "`FILE` for the verdicts: .json (gates.json), .md or .xml (JUnit); repeatable"},
 		&cli.BoolFlag{Name: "force", Usage: "replace an --output that is there and no gates.json"},
-	}, slices.DeleteFunc(suiteFlags(), func(f cli.Flag) bool { return f.Names()[0] == "warmup" })...)
+	}, slices.Concat(slices.DeleteFunc(suiteFlags(), func(f cli.Flag) bool { return f.Names()[0] == "warmup" }), gateLaunchFlags())...)
 }
 
 // gating is one gate suite with all that stands around it.
@@ -66,6 +71,7 @@ type gating struct {
 	gates     *replay.GateSuite
 	report    *replay.GateReport
 	reference *replayTarget
+	engines   []*gateEngine // that are started here, by target; nil for those that run already
 }
 
 // gateOrSuite is gate without a subcommand: a suite where one is named, else help.
@@ -95,10 +101,14 @@ func (p *program) gateSuite(c *cli.Context) error {
 	if err := p.referenceTarget(c, g); err != nil {
 		return err
 	}
+	g.s.targets[0].model = c.String("model")
 	if len(g.s.targets) > 1 {
 		g.s.targets[1].model = g.refModel
 	}
-	if err := g.open(c.Context, c.String("model")); err != nil {
+	if err := p.launches(c, g); err != nil {
+		return err
+	}
+	if err := g.open(c.Context); err != nil {
 		return err
 	}
 	if err := g.prepare(c); err != nil {
@@ -266,9 +276,6 @@ func (p *program) referenceTarget(c *cli.Context, g *gating) error {
 		return err
 	}
 	u.name = cmp.Or(u.name, "reference")
-	if u.name == g.s.targets[0].name {
-		return usagef("target and reference are both called %q", u.name)
-	}
 	u.inherit(nil, c.String("reference-label"))
 	g.s.targets = append(g.s.targets, u)
 	return nil
@@ -294,6 +301,11 @@ func (g *gating) prepare(c *cli.Context) (err error) {
 		labels = map[string]string{}
 	}
 	labels["level"] = cmp.Or(labels["level"], g.plan.Level)
+	for i, name := range []string{"launch", "reference_launch"}[:len(g.engines)] {
+		if command := g.engines[i].command(); command != "" {
+			labels[name] = command
+		}
+	}
 	g.s.labels = labels
 	return g.start(c)
 }
@@ -339,8 +351,11 @@ func (g *gating) judge(ctx context.Context) error {
 		return err
 	}
 	if errors.Is(sent, exchange.ErrUnreachable) {
-		return &exchange.Error{Op: "judge engine", Object: g.target.upstream.URL(), Side: exchange.SideEngine, Cause: sent,
-			Hint: "check that it runs and that --target and --reference name the right addresses"}
+		hint := "check that it runs and that --target and --reference name the right addresses"
+		if g.launched() {
+			hint = "its log tells more"
+		}
+		return &exchange.Error{Op: "judge engine", Object: g.target.upstream.URL(), Side: exchange.SideEngine, Cause: sent, Hint: hint}
 	}
 	if verdict := report.Verdict(); verdict != nil {
 		return verdict

@@ -32,8 +32,11 @@ func (g *gating) start(c *cli.Context) (err error) {
 	sink := &lateSink{}
 	so.Sink = sink
 	session := proxy.NewSession(so)
-	for _, t := range g.targets {
+	for i, t := range g.targets {
 		t.session = session
+		if e := g.engines[i]; e != nil {
+			e.session = session
+		}
 	}
 	g.parties(translated)
 	g.o.Session, g.o.Salt, g.o.Told = g.session, string(exchange.NewID(clock.Now())), g.told
@@ -80,6 +83,9 @@ func (g *gating) connect() error {
 		}
 		t := &replayTarget{up: u, upstream: up, failures: &failureNotes{out: g.env.Stderr}, total: measure.Totals{Limit: sampleLimit}}
 		t.trace = g.telling.tracing.NewRun()
+		if e := g.engines[len(g.targets)]; e != nil {
+			e.reach = o
+		}
 		g.targets = append(g.targets, t)
 	}
 	if g.target = g.targets[0]; len(g.targets) > 1 {
@@ -119,11 +125,14 @@ func (g *gating) parties(bridged []bridge.Endpoint) {
 	g.o.References = g.store.CacheOf(of, func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) })
 }
 
-// party is one engine that somebody else runs.
+// party is one engine, which somebody else runs or the suite starts.
 func (g *gating) party(i int, model string) replay.GateParty {
 	t := g.targets[i]
 	p := replay.GateParty{Engine: replay.AlwaysUp{Target: replay.Target{Session: t.session, Upstream: t.upstream}}, Model: model,
 		Identity: identity(t.up.label), Weights: g.weights[i]}
+	if e := g.engines[i]; e != nil {
+		p.Engine, p.Launch = e, e.command()
+	}
 	if i < len(g.found) && g.found[i].err == nil {
 		d := g.found[i].is
 		if p.Identity.Version == "" {
