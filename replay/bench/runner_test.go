@@ -139,6 +139,12 @@ func TestAServerThatDies(t *testing.T) {
 				t.Errorf("%s: %s %q", cell, r.Status, r.Detail)
 			}
 		}
+		if r := out.records["a__cpu__m__json_mode"]; len(r.Exchanges) != 1 || r.Started == nil {
+			t.Errorf("the cell that was asked when it died names the exchanges %v", r.Exchanges)
+		}
+		if r := out.records["a__cpu__m__multi_turn"]; len(r.Exchanges) != 0 {
+			t.Errorf("the cell that was never asked names the exchanges %v", r.Exchanges)
+		}
 	})
 }
 
@@ -176,6 +182,16 @@ func TestTurnsOfSeveralServers(t *testing.T) {
 			t.Errorf("%+v, repeats %d, %d exchanges, %d warm-ups", out.sum, r.Repeats, len(r.Exchanges), len(r.Warmups))
 		}
 	})
+}
+
+// TestABusyMachine holds that a record says when something else used the machine.
+func TestABusyMachine(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		var r matrix.Record
+		if about(&r, &Facts{Busy: busy}); slices.Contains(r.Flags, FlagBusyMachine) != busy {
+			t.Errorf("busy %t: %v", busy, r.Flags)
+		}
+	}
 }
 
 func TestWavesAcrossTooFewSlots(t *testing.T) {

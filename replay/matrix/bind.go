@@ -10,7 +10,7 @@ import (
 )
 
 // binder reads nodes into values of Go. Tags of a struct's fields say more than their types: json the key, default what is
-// taken where the file says nothing, enum the words there are, min the least number, doc what it means (schema.go).
+// taken where the file says nothing, enum the words there are, min the least number, max the greatest, doc what it means (schema.go).
 // Everything that is wrong is gathered, so that a person sees all of it at once.
 type binder struct {
 	problems []string
@@ -122,6 +122,7 @@ type field struct {
 	standard string // default
 	enum     []string
 	min      string
+	max      string
 	doc      string
 }
 
@@ -133,7 +134,7 @@ func fieldsOf(t reflect.Type) []field {
 		if name == "" || name == "-" {
 			continue
 		}
-		f := field{index: i, name: name, standard: tag.Get("default"), min: tag.Get("min"), doc: tag.Get("doc")}
+		f := field{index: i, name: name, standard: tag.Get("default"), min: tag.Get("min"), max: tag.Get("max"), doc: tag.Get("doc")}
 		if e := tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, ",")
 		}
@@ -172,6 +173,9 @@ func (b *binder) checkTags(n *node, v reflect.Value, key string, f field) {
 	}
 	if least, err := strconv.Atoi(f.min); err == nil && v.Kind() == reflect.Int && v.Int() < int64(least) {
 		b.problem(n, key, "%d is below %d", v.Int(), least)
+	}
+	if most, err := strconv.Atoi(f.max); err == nil && v.Kind() == reflect.Int && v.Int() > int64(most) {
+		b.problem(n, key, "%d is above %d", v.Int(), most)
 	}
 }
 

@@ -120,6 +120,8 @@ func TestWhatIsWrongIsToldWithItsLine(t *testing.T) {
 		`{"defaults": {"mtp_modes": ["perhaps"]}}`:                                      `"perhaps" is none of off, on, both`,
 		`{"defaults": {"concurrency": []}}`:                                             "defaults.concurrency: the list is empty",
 		`{"defaults": {"warmup": -1}}`:                                                  "defaults.warmup: -1 is below 0",
+		`{"defaults": {"warmup": 2000000000}}`:                                          "defaults.warmup: 2000000000 is above 100000",
+		`{"defaults": {"repeats": 1000000000}}`:                                         "defaults.repeats: 1000000000 is above 100000",
 		`{"defaults": {"order": "random"}}`:                                             `there is no "random"; there are engine, alternate, together`,
 		`{"backends": {"b": {"tensorsahrp": true}}}`:                                    `backends.b: there is no key or engine "tensorsahrp"; did you mean "tensorsharp"?`,
 		`{"backends": {"b": {"llamacpp": 1, "llama.cpp": 2}}}`:                          "two keys mean the engine llamacpp",

@@ -221,8 +221,8 @@ type defaultsDoc struct {
 	Concurrency countList  `json:"concurrency" doc:"numbers of requests at a time"`
 	MaxTokens   int        `json:"max_tokens" min:"1" doc:"of an answer, for scenarios that do not say"`
 	ThinkingMax int        `json:"thinking_max_tokens" min:"1" doc:"the least limit of an answer that is thought about first"`
-	Warmup      int        `json:"warmup" min:"0" doc:"requests before the first timed one of each launch"`
-	Repeats     int        `json:"repeats" min:"1" doc:"times that each cell is measured"`
+	Warmup      int        `json:"warmup" min:"0" max:"100000" doc:"requests before the first timed one of each launch"`
+	Repeats     int        `json:"repeats" min:"1" max:"100000" doc:"times that each cell is measured"`
 	ServerMax   int        `json:"server_max_tokens" min:"1" doc:"the most that a server lets an answer have, where it has such a bound"`
 	Order       string     `json:"order" enum:"engine,alternate,together" doc:"engine: one launch each; alternate: engines take turns, launched for each repeat; together: they take turns while all are up"`
 	Download    string     `json:"download" enum:"auto,never,force" doc:"of model files that are missing"`

@@ -108,8 +108,11 @@ func TestReadResults(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "logs.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "irregular.json")); err != nil {
+		t.Fatal(err)
+	}
 	got, broken, err := ReadResults(dir)
-	if diff := cmp.Diff(map[string]Earlier{"a": {StatusOK, "c1:x"}, "older": {StatusFail, ""}}, got); diff != "" || err != nil || len(broken) != 3 {
+	if diff := cmp.Diff(map[string]Earlier{"a": {StatusOK, "c1:x"}, "older": {StatusFail, ""}}, got); diff != "" || err != nil || len(broken) != 4 {
 		t.Errorf("%v %q (-want +got):\n%s", err, broken, diff)
 	}
 	if got, broken, err := ReadResults(filepath.Join(dir, "gone")); got != nil || broken != nil || err != nil {

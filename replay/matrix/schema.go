@@ -119,6 +119,9 @@ func (w schemaWriter) structure(t reflect.Type) object {
 		if least, err := strconv.Atoi(f.min); err == nil {
 			s["minimum"] = least
 		}
+		if most, err := strconv.Atoi(f.max); err == nil {
+			s["maximum"] = most
+		}
 		if f.standard != "" {
 			s["default"] = literal(f.standard, t.Field(f.index).Type.Kind()).plain()
 		}
