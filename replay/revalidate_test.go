@@ -360,12 +360,13 @@ func TestVerdictOfRevalidation(t *testing.T) {
 		want error
 	}{
 		"passed":     {count(words{"ok": 3, "skipped": 1}, nil), nil},
+		"no such":    {count(words{"ok": 3, "unsupported": 1}, nil), nil},
 		"failed":     {count(words{"ok": 3, "fail": 1, "incomparable": 1}, func(r *Revalidated) { r.Broken = 1; r.Complete = false }), exchange.ErrGate},
 		"broken":     {count(words{"ok": 3, "incomparable": 1}, func(r *Revalidated) { r.Broken = 1 }), exchange.ErrDamaged},
 		"unjudged":   {count(words{"ok": 3, "not_run": 1}, nil), exchange.ErrIncomplete},
 		"incomplete": {count(words{"ok": 3}, func(r *Revalidated) { r.Complete = false }), exchange.ErrIncomplete},
 		"nothing":    {count(words{}, nil), exchange.ErrMiss},
-		"all left":   {count(words{"skipped": 2}, nil), exchange.ErrMiss},
+		"all left":   {count(words{"skipped": 2, "unsupported": 1}, nil), exchange.ErrMiss},
 	} {
 		if err := c.r.Verdict(); !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
