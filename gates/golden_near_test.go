@@ -161,6 +161,13 @@ func TestRerecording(t *testing.T) {
 	ask := strings.Replace(labAsk, `"`+labPrompt+`"`, "[1,2,3,4,5,6,7,8,9,10,11,12,13]", 1)
 	c := &exchange.Case{ID: "c", Exchanges: []*exchange.Exchange{candidate.one("/completion", ask)}, Goldens: []*exchange.Golden{recorded.golden("/completion", ask, 0)}}
 	v, needs := settle(t, c, checkOf("near_tie", map[string]any{"re_recordings": 2, "no_views": true}), now, candidate)
+	bodies := map[string]bool{} // a cache of answers would give the same one for the same request
+	for _, n := range needs {
+		bodies[string(n.Body)] = true
+	}
+	if len(bodies) != len(needs) {
+		t.Errorf("%d recordings are asked for by %d requests", len(needs), len(bodies))
+	}
 	if got := nearOf(t, v).Turns[0]; v.Status != exchange.VerdictOK || got.Recordings != 2 || math.Abs(*got.Gap-0.7) > 1e-9 || len(needs) != 2 {
 		t.Errorf("%s: %s: %+v", v.Status, v.Reason, got)
 	}

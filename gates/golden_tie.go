@@ -255,7 +255,7 @@ func (j *tieJudge) recordings() (more []*exchange.Golden) {
 	for i := range j.o.rerecord {
 		need := exchange.Need{ID: p.id("recording", strconv.Itoa(i+1)), Party: exchange.Reference, Method: "POST", Path: "/completion",
 			Body: body(map[string]any{"prompt": ids, "n_predict": len(g.Tokens), "temperature": 0, "n_probs": topPlaces, "return_tokens": true,
-				"post_sampling_probs": false, "cache_prompt": false, "stream": false}),
+				"post_sampling_probs": false, "cache_prompt": false, "stream": false, "seed": i + 1}), // greedy: the seed only tells the takes apart
 			Why: "another recording of the reference, which is not the same from run to run"}
 		a, _, ok := j.w.reply(need)
 		if !ok {
