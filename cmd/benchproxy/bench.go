@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -56,6 +57,7 @@ type benching struct {
 	config  *matrix.Config
 	plan    *matrix.Plan
 	results string
+	claim   io.Closer // on the results; nil for a plan that is only printed
 	s       replaySettings // what all groups share
 	machine exchange.Machine
 	store   *recorder.Store
@@ -67,6 +69,7 @@ type benching struct {
 
 func (p *program) bench(c *cli.Context) error {
 	b := &benching{program: p, c: c, began: clock.Now()}
+	defer b.release()
 	if err := b.read(); err != nil {
 		return err
 	}
@@ -93,6 +96,11 @@ func (b *benching) read() (err error) {
 		note(b.Stderr, "warning: %s", w)
 	}
 	b.results = b.config.Paths.Results
+	if !c.Bool("dry-run") {
+		if b.claim, err = bench.Claim(b.results); err != nil {
+			return err
+		}
+	}
 	o := onThisMachine()
 	o.Resume = matrix.Resume{SkipExisting: c.Bool("skip-existing"), OnlyFailed: c.Bool("only-failed")}
 	var broken []string
@@ -107,6 +115,13 @@ func (b *benching) read() (err error) {
 	}
 	b.plan, err = matrix.NewPlan(b.config, o)
 	return err
+}
+
+// release lets others write results there.
+func (b *benching) release() {
+	if b.claim != nil {
+		_ = b.claim.Close() // it only unlocks
+	}
 }
 
 func (b *benching) printPlan() error {
@@ -191,6 +206,8 @@ func (b *benching) run(ctx context.Context) error {
 	left := sum.Planned - sum.OK - sum.Failed - sum.Skipped - sum.Kept - sum.Left
 	switch {
 	case ran != nil && errors.Is(context.Cause(ctx), ran):
+		return ran
+	case errors.Is(ran, exchange.ErrNoSpace):
 		return ran
 	case ran != nil:
 		return fmt.Errorf("%w: %d of %d cells were not measured: %w", exchange.ErrIncomplete, left, sum.Planned, ran)

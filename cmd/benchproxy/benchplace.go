@@ -349,7 +349,13 @@ func (s *benchServer) end() (err error) {
 		_, _ = s.target.writer.Close(context.Background())
 	}
 	if s.server != nil {
-		err = s.server.Stop(context.Background())
+		hurry := context.Background()
+		if s.b.c.Context.Err() != nil { // a second signal takes the engine's grace away
+			i := newInterruption(hurry, s.b.Signals)
+			defer i.Close()
+			hurry = i.ctx
+		}
+		err = s.server.Stop(hurry)
 	}
 	if s.stop != nil {
 		s.stop()

@@ -13,6 +13,7 @@ import (
 // Flags of records, beside those of exchanges.
 const (
 	FlagQueued         = "queued"             // fewer slots than requests: they did not decode together
+	FlagRetried        = "retried"            // the engine refused a request at first, and said when to come back
 	FlagNotSpeculating = "not_speculating"    // the engine was to draft, and counted no drafted token
 	FlagBusyMachine    = "busy_machine"       // something else used the machine when the sitting began
 	FlagDraftsUnknown  = "drafts_not_counted" // the engine was to draft, and does not say whether it did

@@ -311,7 +311,7 @@ func (r *Runner) put(g *matrix.Group, c *matrix.Cell, rec matrix.Record) error {
 		rec.Started = &now
 	}
 	if err := matrix.WriteRecord(r.o.Results, &rec); err != nil {
-		return err
+		return roomFor(err)
 	}
 	if r.cells[c] == nil {
 		r.cells[c] = &progress{}

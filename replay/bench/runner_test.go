@@ -15,7 +15,9 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/sim"
+	"github.com/benchproxy/benchproxy/replay"
 	"github.com/benchproxy/benchproxy/replay/matrix"
+	"github.com/benchproxy/benchproxy/replay/scenario"
 )
 
 var quick = sim.Options{TTFT: 100 * time.Millisecond, DecodeTPS: 100, Answer: 64, Timings: true, Usage: sim.UsageAlways}
@@ -250,6 +252,47 @@ func TestSkippedCellsHaveRecords(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(out.dir, filepath.FromSlash(PlanFile))); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+func TestResultsAreOfOneSitting(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	first, err := Claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Claim(dir); !errors.Is(err, exchange.ErrLocked) {
+		t.Errorf("a second claim: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefusedAtFirst holds that a request which had to come again did not run with the others.
+func TestRefusedAtFirst(t *testing.T) {
+	p := &place{options: map[string]sim.Options{"a": quick}}
+	p.play(t, planOf([]string{"a"}, []string{"text_short"}, 1, 2), nil, func(t *testing.T, out *played) {
+		w := &replay.SuiteWave{Name: "w"}
+		for _, x := range out.place.seen[1:] { // behind the warm-up
+			c := &replay.SuiteCase{Member: scenario.Member{Scenario: scenario.Scenario{Turns: 1}}}
+			c.Exchanges = []*exchange.Exchange{x}
+			w.Cases = append(w.Cases, c)
+		}
+		if s := sampleOf(w, true); s.ok != 2 || slices.Contains(s.flags, FlagRetried) || !s.wave.Figures[measure.AggregateDecodeTPS].Present() {
+			t.Errorf("together: ok %d, flags %v, wave %+v", s.ok, s.flags, s.wave)
+		}
+		w.Cases[1].Exchanges[0].Item.Attempt = 1
+		if s := sampleOf(w, true); s.ok != 2 || !slices.Contains(s.flags, FlagRetried) || s.wave.Failed != 1 || s.wave.Figures[measure.AggregateDecodeTPS].Present() {
+			t.Errorf("one came again: ok %d, flags %v, wave %+v", s.ok, s.flags, s.wave)
 		}
 	})
 }

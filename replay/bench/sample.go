@@ -68,7 +68,11 @@ func sampleOf(w *replay.SuiteWave, streamed bool) *sample {
 		}
 		s.ok++
 		x := c.Exchanges[done-1]
-		members = append(members, measure.WaveMemberOf(x, last))
+		if x.Item != nil && x.Item.Attempt > 0 { // it did not run with the others
+			members = append(members, measure.FailedMember())
+		} else {
+			members = append(members, measure.WaveMemberOf(x, last))
+		}
 		s.answer(last)
 		for _, name := range meanFigures {
 			if f := last.Figures[name]; f.Present() {
@@ -100,6 +104,9 @@ func (s *sample) conversation(c *replay.SuiteCase) (last *measure.Analysis, done
 			if !slices.Contains(s.flags, f) {
 				s.flags = append(s.flags, f)
 			}
+		}
+		if x.Item != nil && x.Item.Attempt > 0 && !slices.Contains(s.flags, FlagRetried) {
+			s.flags = append(s.flags, FlagRetried)
 		}
 		if a.Outcome != exchange.OutcomeComplete {
 			if s.why == "" && last == nil {

@@ -34,7 +34,7 @@ type Input struct {
 func ReadInput(path, dir string) (Input, error) {
 	in := Input{File: path, Here: dir}
 	if path != "" {
-		raw, err := os.ReadFile(filepath.Clean(path))
+		raw, err := readConfig(filepath.Clean(path))
 		if err != nil {
 			return in, fmt.Errorf("read config: %w: %w", exchange.ErrUsage, err)
 		}
@@ -45,6 +45,23 @@ func ReadInput(path, dir string) (Input, error) {
 	}
 	in.RepoRoot = repoRoot(in.Here)
 	return in, nil
+}
+
+// mostConfig is how long a config may be, in bytes.
+const mostConfig = 16 << 20
+
+// readConfig reads a file. What is none, a pipe or a device, could give bytes without end, or none at all.
+func readConfig(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no file", path)
+	case info.Size() > mostConfig:
+		return nil, fmt.Errorf("%s has %d bytes, and a config has at most %d", path, info.Size(), mostConfig)
+	}
+	return os.ReadFile(path)
 }
 
 // repoRoot is the nearest directory above that holds a repository; dir itself when there is none.
