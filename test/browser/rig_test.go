@@ -86,6 +86,7 @@ type tab struct {
 	ctx context.Context
 
 	dialogs chan struct{} // that opened
+	page    string        // file that is looked at, "" for pages that are served
 
 	mu     sync.Mutex
 	wrongs []string
@@ -153,7 +154,7 @@ func (b *tab) watch(event any) {
 	case *network.EventRequestWillBeSent:
 		// The browser's own controls have pictures that are data; what a page would load of that kind the policy refuses, and
 		// the log tells.
-		if u := e.Request.URL; !address.MatchString(u) && !strings.HasPrefix(u, "about:") && !strings.HasPrefix(u, "data:") {
+		if u := e.Request.URL; !address.MatchString(u) && (b.page == "" || u != b.page) && !strings.HasPrefix(u, "about:") && !strings.HasPrefix(u, "data:") {
 			b.wrong("a request for %s", u)
 		}
 	case *network.EventResponseReceived:
@@ -248,6 +249,9 @@ func (b *tab) picture(name string) {
 func (b *tab) dark() {
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
 }
+
+// replaced puts what into an expression.
+func replaced(expression, what string) string { return strings.Replace(expression, "%", what, 1) }
 
 // phone shows pages on a small screen.
 func (b *tab) phone() { b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile)) }
