@@ -57,7 +57,7 @@ type benching struct {
 	config  *matrix.Config
 	plan    *matrix.Plan
 	results string
-	claim   io.Closer // on the results; nil for a plan that is only printed
+	claim   io.Closer      // on the results; nil for a plan that is only printed
 	s       replaySettings // what all groups share
 	machine exchange.Machine
 	store   *recorder.Store

@@ -222,6 +222,11 @@ func (s *benchServer) know(ctx context.Context) error {
 	f.LoadMS, f.ObservedDevice, f.Busy = s.loadMS, "unknown", len(s.b.machine.Busy) > 0
 	if len(s.found) > 0 && s.found[0].err == nil {
 		s.deployed(&s.found[0].is)
+		listed := s.found[0].is
+		listed.Model = nil // it may be the one that was asked for
+		if f.Unlisted = !engines.Serves(&listed, s.model); f.Unlisted {
+			note(s.b.Stderr, "%s lists %s, and is asked for %s: its records are flagged %s", s.group.Name, printable(strings.Join(listed.Models, ", ")), printable(s.model), bench.FlagUnlisted)
+		}
 	}
 	if f.Window == nil && l.Window > 0 {
 		f.Window = &l.Window

@@ -59,6 +59,7 @@ type Facts struct {
 	ObservedDevice  string // unknown when nothing showed it
 	CPUFallback     bool
 
+	Unlisted    bool     // the server lists models, and not the one that is asked for
 	Busy        bool     // something else used the machine when the sitting began
 	LoadMS      *float64 // from the launch until it was ready; nil for one that ran already
 	Command     []string // secrets masked

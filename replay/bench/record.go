@@ -15,6 +15,7 @@ const (
 	FlagQueued         = "queued"             // fewer slots than requests: they did not decode together
 	FlagRetried        = "retried"            // the engine refused a request at first, and said when to come back
 	FlagNotSpeculating = "not_speculating"    // the engine was to draft, and counted no drafted token
+	FlagUnlisted       = "model_not_listed"   // the server lists models, and not the one that is asked for
 	FlagBusyMachine    = "busy_machine"       // something else used the machine when the sitting began
 	FlagDraftsUnknown  = "drafts_not_counted" // the engine was to draft, and does not say whether it did
 )
@@ -188,6 +189,9 @@ func about(r *matrix.Record, f *Facts) {
 	r.RequestedDevice, r.ObservedDevice, r.CPUFallback = f.RequestedDevice, f.ObservedDevice, f.CPUFallback
 	r.Slots, r.Context, r.LoadMS = f.Slots, f.Window, f.LoadMS
 	r.Command, r.Log, r.Environment = f.Command, f.Log, f.Environment
+	if f.Unlisted {
+		r.Flags = union(r.Flags, []string{FlagUnlisted})
+	}
 	if f.Busy {
 		r.Flags = union(r.Flags, []string{FlagBusyMachine})
 	}

@@ -186,12 +186,13 @@ func TestTurnsOfSeveralServers(t *testing.T) {
 	})
 }
 
-// TestABusyMachine holds that a record says when something else used the machine.
-func TestABusyMachine(t *testing.T) {
-	for _, busy := range []bool{false, true} {
+// TestWhatIsOddOfAServer holds that a record says when something else used the machine, and when the server lists other
+// models.
+func TestWhatIsOddOfAServer(t *testing.T) {
+	for _, odd := range []bool{false, true} {
 		var r matrix.Record
-		if about(&r, &Facts{Busy: busy}); slices.Contains(r.Flags, FlagBusyMachine) != busy {
-			t.Errorf("busy %t: %v", busy, r.Flags)
+		if about(&r, &Facts{Busy: odd, Unlisted: odd}); slices.Contains(r.Flags, FlagBusyMachine) != odd || slices.Contains(r.Flags, FlagUnlisted) != odd {
+			t.Errorf("odd %t: %v", odd, r.Flags)
 		}
 	}
 }
