@@ -74,7 +74,8 @@ const madeAhead = 64
 // cut; they end as EndShutdown. The error is nil when the plan was sent to its end, or to the end of its time; else it says
 // why it was not. What became of the requests is in the records alone.
 func (d *Driver) Run(ctx context.Context) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // before anything was sent
+		d.stop(ctx)
 		return context.Cause(ctx)
 	}
 	run, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -101,6 +102,9 @@ type sending struct {
 // Run warms up, sends the plan and waits for all that it began. Its error is that of the driver's.
 func (s *sending) Run(send context.Context) error {
 	if err := s.warmUp(send); err != nil {
+		if send.Err() != nil {
+			s.d.stop(send)
+		}
 		return err
 	}
 	s.start = clock.Now()

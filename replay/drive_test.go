@@ -278,6 +278,25 @@ func TestSignalCutsWhatRuns(t *testing.T) {
 	})
 }
 
+// TestSignalBeforeTheFirstSend holds that a run which was ended before it began says by what.
+func TestSignalBeforeTheFirstSend(t *testing.T) {
+	for _, warmup := range []int{0, 1} {
+		plan, err := NewPlan(many(3, 0, 10), PlanOptions{Loop: LoopClosed, Concurrency: 1, Warmup: warmup})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancelCause(t.Context())
+		end(errors.New("ended by signal: interrupt"))
+		d := NewDriver(plan, []Target{{}})
+		if err := d.Run(ctx); err == nil || err.Error() != "ended by signal: interrupt" {
+			t.Errorf("err = %v", err)
+		}
+		if r := d.Report(0); r.Incomplete != "3 of 3 items did not end: ended by signal: interrupt" {
+			t.Errorf("incomplete %q", r.Incomplete)
+		}
+	}
+}
+
 func TestDurationEndsSending(t *testing.T) {
 	o := PlanOptions{Loop: LoopRate, Rate: 10, Duration: time.Second}
 	rig{engine: steady}.play(t, many(100, 0, 10), o, func(t *testing.T, p *played) {

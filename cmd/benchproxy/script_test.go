@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	if tests && signal.Ignored(syscall.SIGHUP) { // under nohup: the programs that are started must not inherit that
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
-	// The scripts wait for servers and scripted engines most of the time: a few share a core.
-	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.NumCPU())) // before Run parses: the command line still wins
+	// The scripts wait for servers and scripted engines most of the time: some share a core.
+	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())) // before Run parses: the command line still wins
 	testscript.Main(m, map[string]func(){"benchproxy": main, "client": client, "hub": hub})
 }
 
