@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -281,7 +282,7 @@ func TestSignalCutsWhatRuns(t *testing.T) {
 // TestSignalBeforeTheFirstSend holds that a run which was ended before it began says by what.
 func TestSignalBeforeTheFirstSend(t *testing.T) {
 	for _, warmup := range []int{0, 1} {
-		plan, err := NewPlan(many(3, 0, 10), PlanOptions{Loop: LoopClosed, Concurrency: 1, Warmup: warmup})
+		plan, err := NewPlan(many(3, 0, 10), PlanOptions{Loop: LoopClosed, Concurrency: 1, Warmup: warmup, Targets: []string{"engine"}})
 		if err != nil {
 			t.Fatal(err)
 		}
