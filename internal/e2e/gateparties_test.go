@@ -67,7 +67,6 @@ func (g *gated) inHangar(t *testing.T, o *replay.GateOptions, more map[string]re
 // TestGateSuiteOneEngineAtATime holds that of two engines that are launched one is up at a time, each as seldom as can be,
 // and that a reference whose answers are on record is not launched.
 func TestGateSuiteOneEngineAtATime(t *testing.T) {
-	t.Parallel()
 	at := func(gap float64) sim.ToyOptions {
 		return sim.ToyOptions{Nudges: []sim.Nudge{{At: prompt3 + 3, Gaps: toyGaps{sim.NumericsAny: gap}}}}
 	}
@@ -91,7 +90,6 @@ func TestGateSuiteOneEngineAtATime(t *testing.T) {
 // TestGateSuiteVariants documents a failure as the reference's own noise where its other numerics show it, with what they
 // prefer, and says so where they do not.
 func TestGateSuiteVariants(t *testing.T) {
-	t.Parallel()
 	at := func(gap float64) sim.ToyOptions {
 		return sim.ToyOptions{Nudges: []sim.Nudge{{At: prompt3 + 3, Gaps: toyGaps{sim.NumericsAny: gap}}}}
 	}
@@ -143,7 +141,6 @@ func TestGateSuiteVariants(t *testing.T) {
 
 // TestGateSuiteVariantsOfURL holds that a reference that nobody launches has no other flags, and that this is told.
 func TestGateSuiteVariantsOfURL(t *testing.T) {
-	t.Parallel()
 	at := func(gap float64) sim.ToyOptions {
 		return sim.ToyOptions{Nudges: []sim.Nudge{{At: prompt3 + 3, Gaps: toyGaps{sim.NumericsAny: gap}}}}
 	}
@@ -159,7 +156,6 @@ func TestGateSuiteVariantsOfURL(t *testing.T) {
 // TestGateSuiteReuse holds that a pass stands at the same or a weaker level on the same build, weights, questions and
 // gates, and nowhere else, and that what was put off is all that a later suite sends.
 func TestGateSuiteReuse(t *testing.T) {
-	t.Parallel()
 	g := newGated(t, sim.ToyOptions{}, sim.ToyOptions{Limit: 24000})
 	plan := func(level string) plan {
 		return func(o *scenario.LevelOptions) { o.Level, o.Window = level, 24000 }
@@ -234,7 +230,6 @@ func downgrade(r *replay.GateReport) {
 
 // TestGateSuiteBrokenEvidence holds that what cannot be compared is refused with its reason, and never a pass.
 func TestGateSuiteBrokenEvidence(t *testing.T) {
-	t.Parallel()
 	for name, test := range map[string]struct {
 		reference sim.ToyOptions
 		edit      func(*gated, *replay.GateOptions)
@@ -273,7 +268,6 @@ func TestGateSuiteBrokenEvidence(t *testing.T) {
 
 // TestGateSuiteEnds holds that a suite that did not come to its end says so, and that nothing in it passes unsaid.
 func TestGateSuiteEnds(t *testing.T) {
-	t.Parallel()
 	gone, err := proxy.NewUpstream(proxy.UpstreamOptions{Name: "gone", URL: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)

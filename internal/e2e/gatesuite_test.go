@@ -195,10 +195,11 @@ func (g *gated) sent(p exchange.Party) int {
 	return n
 }
 
+// None of the gate suites runs beside other tests: what they compute would disturb those that hold instants to the clock.
+
 // TestGateSuite runs a whole level on two toys that agree: all that can pass does, and a second suite asks the reference
 // nothing.
 func TestGateSuite(t *testing.T) {
-	t.Parallel()
 	g := newGated(t, sim.ToyOptions{}, sim.ToyOptions{Limit: 40960})
 	change := func(o *scenario.LevelOptions) { o.Window = 40960 }
 	first := g.gate(t, g.options(t, change))
@@ -235,7 +236,6 @@ const prompt3 = 8
 // TestGateSuiteTies tells a pass, a near-tie, one that the reference's views save, and a failure, each with token, gap and
 // position.
 func TestGateSuiteTies(t *testing.T) {
-	t.Parallel()
 	flipped := toyGaps{sim.NumericsAny: -0.1}
 	for name, test := range map[string]struct {
 		reference, candidate toyGaps
@@ -285,7 +285,6 @@ const together1 = 15
 // TestGateSuiteConsistency catches answers that change with their neighbors or from time to time, and does not call a flip
 // by the cache a race.
 func TestGateSuiteConsistency(t *testing.T) {
-	t.Parallel()
 	for name, test := range map[string]struct {
 		at     int
 		gaps   toyGaps
@@ -311,7 +310,6 @@ func TestGateSuiteConsistency(t *testing.T) {
 
 // TestGateSuiteDrafts catches drafts that change an answer.
 func TestGateSuiteDrafts(t *testing.T) {
-	t.Parallel()
 	for name, test := range map[string]struct {
 		gaps   toyGaps
 		status exchange.VerdictStatus
