@@ -206,8 +206,9 @@ func (r *rig) judge(t *testing.T, url, run string) *suite {
 	return &s
 }
 
-func TestMatrix(t *testing.T) {
-	r := newRig(t)
+// matrixConfig writes the config of a small matrix of the engine, and gives its file.
+func (r *rig) matrixConfig(t *testing.T) string {
+	t.Helper()
 	engine := map[string]any{"transport": "server", "program": r.binary}
 	model := map[string]any{"size_class": "small"}
 	if info, err := os.Stat(r.model); err == nil && info.Mode().IsRegular() {
@@ -232,11 +233,17 @@ func TestMatrix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, results := filepath.Join(r.dir, "bench.json"), filepath.Join(r.dir, "results")
+	config := filepath.Join(r.dir, "bench.json")
 	if err := os.WriteFile(config, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.run(t, 0, "config", "check", config)
+	return config
+}
+
+func TestMatrix(t *testing.T) {
+	r := newRig(t)
+	config, results := r.matrixConfig(t), filepath.Join(r.dir, "results")
 	var done struct {
 		Cells   struct{ OK, Failed, Planned int }
 		Records []struct {
