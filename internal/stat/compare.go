@@ -55,6 +55,7 @@ type matching struct {
 	things []Matched
 	takes  [2]int
 	rounds int
+	plain  bool // the statistic is the mean as it is: no log ratio is held to a size
 }
 
 // newMatching orders things and takes, so that the random draws do not depend on the order they came in.
@@ -137,7 +138,11 @@ func (m *matching) interval() Interval {
 	if iv, ok := MedianInterval(sortedCopy(m.ratios()), Confidence); ok && m.takes[0]+m.takes[1] > mostSearched {
 		return Interval{Lo: math.Exp(iv.Lo), Hi: math.Exp(iv.Hi), Confidence: iv.Confidence}
 	}
-	center := middle(m.ratios())
+	return m.intervalAround(middle(m.ratios()))
+}
+
+// intervalAround searches the interval from a log ratio on that is in it.
+func (m *matching) intervalAround(center float64) Interval {
 	return Interval{Lo: math.Exp(m.accepted(center, -1)), Hi: math.Exp(m.accepted(center, 1)), Confidence: Confidence}
 }
 
@@ -171,7 +176,7 @@ func (m *matching) asFar(shift float64, rounds, enough int) int {
 		single = single && len(t.Reference) == 1 && len(t.Candidate) == 1
 	}
 	measured := slices.Clone(ratios)
-	limit := holdOf(measured)
+	limit := m.holdOf(measured)
 	found := math.Abs(heldMean(measured, limit))
 	atLeast := 0
 	var both []float64
@@ -195,7 +200,7 @@ func (m *matching) asFar(shift float64, rounds, enough int) int {
 			ratios[i] = mean(both[k:]) - mean(both[:k])
 		}
 		if !single { // else all sizes are as they were
-			limit = holdOf(ratios)
+			limit = m.holdOf(ratios)
 		}
 		if math.Abs(heldMean(ratios, limit)) >= found-1e-12 {
 			atLeast++
@@ -204,8 +209,11 @@ func (m *matching) asFar(shift float64, rounds, enough int) int {
 	return atLeast
 }
 
-// holdOf is three times the median size of values.
-func holdOf(values []float64) float64 {
+// holdOf is three times the median size of values, or no limit.
+func (m *matching) holdOf(values []float64) float64 {
+	if m.plain {
+		return math.Inf(1)
+	}
 	sizes := make([]float64, len(values))
 	for i, v := range values {
 		sizes[i] = math.Abs(v)
