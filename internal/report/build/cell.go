@@ -68,9 +68,12 @@ type Spread struct {
 
 // Names of the metrics of a cell in result files.
 const (
-	fieldTTFT    = "ttft_ms"
-	fieldPrefill = "prefill_tps"
-	fieldDecode  = "decode_tps"
+	fieldTTFT      = "ttft_ms"
+	fieldPrefill   = "prefill_tps"
+	fieldDecode    = "decode_tps"
+	fieldAggregate = "aggregate_decode_tps"
+	fieldSteady    = "steady_tps"
+	fieldBatch     = "batch_tps"
 )
 
 // errNoCell says that a JSON document is no result of a cell.
@@ -98,7 +101,7 @@ func ParseCell(data []byte) (Cell, error) {
 		TP: max(f.whole("tp"), 1), CPUMoELayers: f.whole("cpu_moe_layers"), CPUMoEThreads: f.whole("cpu_moe_threads"), Concurrency: max(f.whole("concurrency"), 1),
 		PromptTokens: f.whole("prompt_tokens"), CompletionTokens: f.whole("completion_tokens"),
 		TTFTMS: f.number(fieldTTFT), PrefillTPS: f.number(fieldPrefill), DecodeTPS: f.number(fieldDecode), TotalWallMS: f.number("total_wall_ms"),
-		AggregateTPS: f.number("aggregate_decode_tps"), SteadyTPS: f.number("steady_tps"), Batch: f.number("batch_tps"),
+		AggregateTPS: f.number(fieldAggregate), SteadyTPS: f.number(fieldSteady), Batch: f.number(fieldBatch),
 		EnginePrefillTPS: f.number("engine_prefill_tps"), EngineDecode: f.number("engine_decode_tps"),
 		RequestsOK: f.whole("requests_ok"), Turns: f.whole("turns"), TurnsExpected: f.whole("turns_expected"),
 		FinishReason: f.text("finish_reason"), ToolCallOK: f.maybe("tool_call_ok"), Output: f.text("output_text"),
@@ -109,7 +112,8 @@ func ParseCell(data []byte) (Cell, error) {
 	_ = json.Unmarshal(f["absent"], &c.Absent) // what is no object of reasons gives none
 	_ = json.Unmarshal(f["flags"], &c.Flags)
 	c.Spreads = f.spreads()
-	for field, v := range map[string]*float64{fieldTTFT: &c.TTFTMS, fieldPrefill: &c.PrefillTPS, fieldDecode: &c.DecodeTPS} {
+	for field, v := range map[string]*float64{fieldTTFT: &c.TTFTMS, fieldPrefill: &c.PrefillTPS, fieldDecode: &c.DecodeTPS,
+		fieldAggregate: &c.AggregateTPS, fieldSteady: &c.SteadyTPS, fieldBatch: &c.Batch} {
 		*v = c.exact(field, *v)
 	}
 	if f.flag("thinking") {

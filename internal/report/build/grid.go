@@ -88,8 +88,11 @@ func (g *Grid) models() []string { return g.index.models.order }
 func (g *Grid) scenarios(model string) []string { return g.index.scenarios[model].order }
 
 // columns are the configurations with baseline cells of the model, in the order of the tables.
-func (g *Grid) columns(model string) []column {
-	out := slices.Clone(g.index.columns[model].order)
+func (g *Grid) columns(model string) []column { return g.ordered(g.index.columns[model].order) }
+
+// ordered are configurations in the order of the tables.
+func (g *Grid) ordered(columns []column) []column {
+	out := slices.Clone(columns)
 	sources, engines := g.sources(), g.engines()
 	slices.SortStableFunc(out, func(a, b column) int {
 		return cmp.Or(slices.Index(sources, a.source)-slices.Index(sources, b.source), slices.Index(engines, a.engine)-slices.Index(engines, b.engine),

@@ -1,5 +1,7 @@
 package build
 
+import "slices"
+
 // set is distinct values as they came.
 type set[K comparable] struct {
 	order []K
@@ -39,13 +41,15 @@ type gridIndex struct {
 	sources, engines, models set[string]
 	scenarios                map[string]*set[string] // by model
 	columns                  map[string]*set[column] // by model: those with baseline cells
+	compared                 map[string]*set[column] // by model: those with baseline cells or waves
+	levels                   map[string][]int        // by model: how many requests ran together, in order
 	at                       map[place][]*Cell
 	devices                  map[deviceKey]deviceNote
 	replaced                 int // cells that another of the same point in the same source took the place of
 }
 
 func indexOf(cells []Cell) gridIndex {
-	x := gridIndex{scenarios: map[string]*set[string]{}, columns: map[string]*set[column]{}, at: map[place][]*Cell{}, devices: map[deviceKey]deviceNote{}}
+	x := gridIndex{levels: map[string][]int{}, compared: map[string]*set[column]{}, scenarios: map[string]*set[string]{}, columns: map[string]*set[column]{}, at: map[place][]*Cell{}, devices: map[deviceKey]deviceNote{}}
 	type point struct {
 		place
 		Method                                          string
@@ -59,11 +63,17 @@ func indexOf(cells []Cell) gridIndex {
 		x.engines.add(c.Engine)
 		x.models.add(c.Model)
 		if x.scenarios[c.Model] == nil {
-			x.scenarios[c.Model], x.columns[c.Model] = &set[string]{}, &set[column]{}
+			x.scenarios[c.Model], x.columns[c.Model], x.compared[c.Model] = &set[string]{}, &set[column]{}, &set[column]{}
 		}
 		x.scenarios[c.Model].add(c.Scenario)
 		if c.baseline() {
 			x.columns[c.Model].add(c.column())
+		}
+		if c.baseline() || c.wave() {
+			x.compared[c.Model].add(c.column())
+		}
+		if at, there := slices.BinarySearch(x.levels[c.Model], c.Concurrency); c.wave() && !there {
+			x.levels[c.Model] = slices.Insert(x.levels[c.Model], at, c.Concurrency)
 		}
 		x.at[c.place()] = append(x.at[c.place()], c)
 		p := point{c.place(), c.Method, c.MTP, c.Depth, c.CPUMoELayers, c.CPUMoEThreads, c.Concurrency}

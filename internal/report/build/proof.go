@@ -43,14 +43,14 @@ func (ps proofs) of(q quotient) proof {
 // prove relabels the repeats of both cells. The interval is widened to the printed ratio, which is that of the two medians: of
 // an even number of repeats these are means of the middle two, and those of their logarithms lie a little beside them.
 func (q quotient) prove() proof {
-	a, b := q.sides[0].samples(q.figure.field), q.sides[1].samples(q.figure.field)
-	p := proof{n: [2]int{max(len(a), q.sides[0].counted(q.figure.field)), max(len(b), q.sides[1].counted(q.figure.field))}}
-	if q.figure.lower {
-		a, b = b, a
+	p := proof{}
+	for i, side := range q.sides {
+		p.n[i] = max(len(side.samples(q.figure.field)), side.counted(q.figure.field))
 	}
-	c := stat.Compare([]stat.Matched{{Reference: b, Candidate: a}})
+	takes := q.takes()
+	c := stat.Compare([]stat.Matched{takes})
 	switch {
-	case len(a) == 0 || len(b) == 0:
+	case len(takes.Reference) == 0 || len(takes.Candidate) == 0:
 		p.why = reasonOneSample
 		return p
 	case !c.Tellable:
@@ -62,6 +62,15 @@ func (q quotient) prove() proof {
 		p.why = compare.ReasonNoise
 	}
 	return p
+}
+
+// takes are the repeats of both cells, those of times turned as the quotient is.
+func (q quotient) takes() stat.Matched {
+	t := stat.Matched{Candidate: q.sides[0].samples(q.figure.field), Reference: q.sides[1].samples(q.figure.field)}
+	if q.figure.lower {
+		t.Candidate, t.Reference = t.Reference, t.Candidate
+	}
+	return t
 }
 
 // samples are the values of a field over the repeats of a cell; none where its file does not hold them.

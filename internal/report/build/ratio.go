@@ -1,12 +1,13 @@
 package build
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/report"
-	"github.com/benchproxy/benchproxy/internal/stat"
 )
 
 // figure is one of the three that every table and ratio has.
@@ -29,7 +30,9 @@ const (
 	reasonPartial   exchange.Reason = "partial"
 	reasonNoValue   exchange.Reason = "not_measured"
 	reasonSources   exchange.Reason = "other_decode_source"
-	reasonFallback  exchange.Reason = "cpu_fallback" // one side ran on the CPU though a GPU was asked for
+	reasonFallback  exchange.Reason = "cpu_fallback"       // one side ran on the CPU though a GPU was asked for
+	reasonWave      exchange.Reason = "wave_member_failed" // the others had the engine more to themselves
+	reasonFigures   exchange.Reason = "not_every_scenario" // some ratios of a mean have no repeats
 	noteUnknownRate                 = "the formula behind both decode rates is not on record: they are divided as unknown against unknown"
 )
 
@@ -60,21 +63,30 @@ func (f figure) divide(subject, reference *Cell) quotient {
 			return q
 		}
 	}
-	if subject.fallback() != reference.fallback() {
-		q.why = reasonFallback
+	if q.why = f.forbids(subject, reference); q.why != "" {
 		return q
 	}
-	if f.field == fieldDecode {
-		if subject.DecodeSource != reference.DecodeSource {
-			q.why = reasonSources
-			return q
-		}
-		q.unknown = subject.DecodeSource == ""
-	}
+	q.unknown = f.field == fieldDecode && subject.DecodeSource == ""
 	if q.value = f.of(subject) / f.of(reference); f.lower {
 		q.value = 1 / q.value
 	}
 	return q
+}
+
+// forbids is why two cells with a value each are not divided.
+func (f figure) forbids(subject, reference *Cell) exchange.Reason {
+	counts := f.field != fieldTTFT && f.field != fieldPrefill // it counts generated tokens
+	switch {
+	case subject.fallback() != reference.fallback():
+		return reasonFallback
+	case subject.lostMember() || reference.lostMember():
+		return reasonWave
+	case counts && subject.Estimated != reference.Estimated:
+		return compare.ReasonEstimated
+	case f.field == fieldDecode && subject.DecodeSource != reference.DecodeSource:
+		return reasonSources
+	}
+	return ""
 }
 
 // toneOf tells a ratio that shows two digits better or worse than 1.
@@ -98,22 +110,11 @@ type against struct {
 
 // comparisons are the pairs of columns of a model that have at least one ratio.
 func (g *Grid) comparisons(model string) []against {
-	var out []against
-	columns := g.columns(model)
-	for _, col := range columns {
-		for _, ref := range g.References {
-			if col.engine != g.Subject || ref == g.Subject {
-				continue
-			}
-			a := against{ref, col.backend, col.tp, col.source}
-			if slices.ContainsFunc(g.scenarios(model), func(s string) bool {
-				return slices.ContainsFunc(figures[:], func(f figure) bool { return g.quotient(a, f, model, s).why == "" })
-			}) {
-				out = append(out, a)
-			}
-		}
-	}
-	return out
+	return slices.DeleteFunc(g.sides(model), func(a against) bool {
+		return !slices.ContainsFunc(g.scenarios(model), func(s string) bool {
+			return slices.ContainsFunc(figures[:], func(f figure) bool { return g.quotient(a, f, model, s).why == "" })
+		})
+	})
 }
 
 func (g *Grid) quotient(a against, f figure, model, scenario string) quotient {
@@ -122,6 +123,9 @@ func (g *Grid) quotient(a against, f figure, model, scenario string) quotient {
 	}
 	return f.divide(side(g.Subject), side(a.reference))
 }
+
+// lostMember reports whether requests that were to run together did not all succeed.
+func (c *Cell) lostMember() bool { return c.Concurrency > 1 && c.RequestsOK < c.Concurrency }
 
 // pairLabel names a comparison: TensorSharp / llama.cpp · GGML CUDA, with the marks of what a reader must know of both sides;
 // m is nil for no marks.
@@ -155,7 +159,7 @@ func (g *Grid) headline() report.Section {
 	s := report.Section{ID: "performance_ratio", Title: "Performance ratio"}
 	s.Table = report.Table{
 		Formula: "geometric mean over the scenarios that have a ratio, each figure over its own; " + ratioFormula, Source: ratioSource,
-		Sample: "n is the number of scenarios behind each mean", Spread: "95 % bootstrap interval of the mean, from 11 scenarios on",
+		Sample: "n is the number of scenarios behind each mean", Spread: meanSpread,
 		Columns: []report.Column{{Name: "Model", Key: true}, {Name: "Comparison", Key: true}, ratioColumn("decode"), ratioColumn("prefill"), ratioColumn("TTFT"), {Name: "n"}, {Name: "95 % interval"}},
 	}
 	s.Lead = []string{"A mean whose interval leaves out 1.00× is colored; without an interval it is told, not proven."}
@@ -177,35 +181,19 @@ func ratioColumn(name string) report.Column {
 
 func (g *Grid) means(model string, a against, m *marks) []report.Cell {
 	row := []report.Cell{report.Text(model), report.Text(g.markedPair(a, model, figures[0], m))}
-	counts, intervals := "", ""
-	for i, f := range figures {
-		var values []float64
+	var counts, intervals []string
+	for _, f := range figures {
+		var qs []quotient
 		for _, scenario := range g.scenarios(model) {
-			q := g.quotient(a, f, model, scenario)
-			if q.why == "" {
-				values = append(values, q.value)
+			if q := g.quotient(a, f, model, scenario); q.why == "" {
+				qs = append(qs, q)
 			}
 		}
-		mean, n, interval := stat.GeoMean(values)
-		cell := report.Absent(reasonNoValue)
-		if n > 0 {
-			cell = report.Number(mean).In(ratioSection(model))
-		}
-		text := "—"
-		if interval != nil {
-			text = fmt.Sprintf("%.2f to %.2f", interval.Lo, interval.Hi)
-			cell = cell.Spread(report.Spread{Lo: interval.Lo, Hi: interval.Hi, N: n, Kind: report.SpreadInterval})
-			if interval.Lo > 1 || interval.Hi < 1 {
-				cell = cell.Toned(toneOf(mean))
-			}
-		}
-		if i > 0 {
-			counts, intervals = counts+", ", intervals+"; "
-		}
-		counts, intervals = counts+fmt.Sprint(n), intervals+text
-		row = append(row, cell)
+		mean := meanOf(qs)
+		row = append(row, mean.cell().In(ratioSection(model)))
+		counts, intervals = append(counts, strconv.Itoa(mean.n)), append(intervals, f.name+" "+mean.words())
 	}
-	return append(row, report.Text(counts), report.Text(intervals))
+	return append(row, report.Text(strings.Join(counts, ", ")), report.Text(strings.Join(intervals, "; ")))
 }
 
 // ratioSection is the id of the section with the ratios of a model.

@@ -211,22 +211,32 @@ func (g *Grid) standings(m *marks, add func(standing, bool)) {
 		for _, a := range g.comparisons(model) {
 			for _, scenario := range g.scenarios(model) {
 				for _, f := range figures {
-					q := g.quotient(a, f, model, scenario)
-					tone := toneOf(q.value)
-					if q.why != "" || tone == "" {
-						continue
+					if q := g.quotient(a, f, model, scenario); q.why == "" {
+						g.stand(q, strings.Join([]string{g.pairLabel(a, model, m), model, scenario}, ", "), ratioSection(model), add)
 					}
-					p := g.proofs.of(q)
-					s := standing{what: f.name, where: strings.Join([]string{g.pairLabel(a, model, m), model, scenario}, ", "), ratio: q.value, interval: "—",
-						n: fmt.Sprintf("%d, %d", p.n[0], p.n[1]), why: p.why, ref: ratioSection(model)}
-					if p.interval != nil {
-						s.interval = fmt.Sprintf("%.3f to %.3f", p.interval.Lo, p.interval.Hi)
-					}
-					add(s, tone == report.Good)
 				}
 			}
 		}
 	}
+	for _, w := range g.waveQuotients() {
+		if w.why == "" {
+			g.stand(w.quotient, fmt.Sprintf("%s, %s, %s, %d at a time", g.waveLabel(&w, m), w.model, w.scenario, w.concurrency), "scaling_ratios", add)
+		}
+	}
+}
+
+// stand adds a quotient that shows another number than 1.
+func (g *Grid) stand(q quotient, where, ref string, add func(standing, bool)) {
+	tone := toneOf(q.value)
+	if tone == "" {
+		return
+	}
+	p := g.proofs.of(q)
+	s := standing{what: q.figure.name, where: where, ratio: q.value, interval: "—", n: fmt.Sprintf("%d, %d", p.n[0], p.n[1]), why: p.why, ref: ref}
+	if p.interval != nil {
+		s.interval = fmt.Sprintf("%.3f to %.3f", p.interval.Lo, p.interval.Hi)
+	}
+	add(s, tone == report.Good)
 }
 
 // standingsSection lists where the subject is faster and where it is slower, in one form and at one place, and what is not
