@@ -33,6 +33,9 @@ func fingerprint(d *exchange.Deployment) *exchange.Fingerprint {
 	if d.Inner != nil {
 		values["inner_engine"], values["inner_version"] = stated(d.Inner.Engine), stated(d.Inner.Version)
 	}
+	if d.Launch != "" { // of others it is not unknown but not to be had
+		values["launch"] = &d.Launch
+	}
 	f := &exchange.Fingerprint{Version: FingerprintVersion, Known: map[string]string{}, Unknown: []string{}}
 	for field, v := range values {
 		if v == nil {
@@ -59,6 +62,14 @@ func WithWeights(d exchange.Deployment, w exchange.Weights) exchange.Deployment 
 	if d.Parameters == nil {
 		d.Parameters = w.Parameters
 	}
+	d.Fingerprint = fingerprint(&d)
+	return d
+}
+
+// WithLaunch is a deployment of which we know what was started: its digest, "" for unknown. The fingerprint is taken anew,
+// in the copy only.
+func WithLaunch(d exchange.Deployment, digest string) exchange.Deployment {
+	d.Launch = digest
 	d.Fingerprint = fingerprint(&d)
 	return d
 }

@@ -2,6 +2,7 @@ package engines
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ type Launch struct {
 	Devices     *DeviceEvidence `json:"devices,omitempty"` // nil: its output is not known to tell
 	Version     []string        `json:"version,omitempty"` // arguments with which it prints its version and ends
 	Hints       []Hint          `json:"hints,omitempty"`
+	// Parts are patterns of the files that belong to its build besides the program and what that runs: relative to the
+	// directory of the program, or to that of the file with ${file_dir}/ before them.
+	Parts []string `json:"parts,omitempty"`
 }
 
 // What an engine does about a busy port.
@@ -209,6 +213,11 @@ func (l *Launch) checkBackends() error {
 }
 
 func (l *Launch) checkEvidence() error {
+	for _, pattern := range l.Parts {
+		if _, err := path.Match(pattern, ""); err != nil || path.IsAbs(pattern) || pattern == "" {
+			return fmt.Errorf("%q is no pattern of files beside the program", pattern)
+		}
+	}
 	if l.Devices != nil {
 		for _, d := range l.Devices.Seen {
 			if _, err := regexp.Compile(d.Match); err != nil || d.Match == "" || d.Device == "" {

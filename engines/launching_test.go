@@ -18,6 +18,8 @@ func TestLaunchRefuses(t *testing.T) {
 		"no usable expression":          `"args":[],"devices":{"seen":[{"match":"(","device":"x"}]}`,
 		"a hint needs a time":           `"args":[],"hints":[{"when":"later","say":"x"}]`,
 		`there is no "all" to serve`:    `"args":[],"serves":"all"`,
+		`"/x" is no pattern of`:         `"args":[],"parts":["/x"]`,
+		`"[" is no pattern of`:          `"args":[],"parts":["["]`,
 		`no way to stop called "bang"`:  `"args":[],"stop":"bang"`,
 		`there is no key "argh"`:        `"args":[],"argh":1`,
 		"load and unload need a method": `"args":[]},"load":{"path":"x"`,

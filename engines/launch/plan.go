@@ -97,6 +97,7 @@ type builder struct {
 	groups  [][]string // the same, by group, for the axes
 	extra   []string
 	env     map[string]string
+	argEnv  []string // of env: what was asked for, and not set by the user
 	files   []string
 }
 
@@ -363,6 +364,9 @@ func (b *builder) add(a engines.LaunchArg) error {
 			return err
 		}
 		b.env[name] = value
+		if a.Axis != "" {
+			b.argEnv = append(b.argEnv, name)
+		}
 	}
 	b.args = append(b.args, group...)
 	b.groups = append(b.groups, group)
@@ -449,45 +453,4 @@ func flagName(arg string) (string, bool) {
 	}
 	name, _, _ := strings.Cut(arg, "=")
 	return name, true
-}
-
-func (b *builder) spec() Spec {
-	o := b.o
-	for name, value := range b.backend.Env {
-		b.env[name] = strings.ReplaceAll(value, "{tp}", strconv.Itoa(max(o.TP, 1)))
-	}
-	visible := o.Devices
-	if o.TP > 0 && len(visible) > o.TP {
-		visible = visible[:o.TP]
-	}
-	if b.backend.Visible != "" && len(visible) > 0 {
-		b.env[b.backend.Visible] = strings.Join(visible, ",")
-	}
-	maps.Copy(b.env, o.Env)
-	var env []string
-	for _, name := range slices.Sorted(maps.Keys(b.env)) {
-		env = append(env, name+"="+b.env[name])
-	}
-	dir := o.Dir
-	if file := b.values["file"]; dir == "" && file != "" && filepath.IsAbs(file) {
-		dir = filepath.Dir(file)
-	}
-	return Spec{
-		Engine: b.profile, Backend: b.backend, Program: cmp.Or(o.Program, b.launch.Program), Args: b.args, Env: env, Dir: dir,
-		Files: b.files, Model: o.Model, Host: cmp.Or(o.Host, DefaultHost), Port: cmp.Or(o.Port, b.launch.Port), Busy: b.launch.Busy,
-		Devices: visible, Asked: b.device(), Times: Times{Ready: ReadyTime(o.Class)},
-	}
-}
-
-// device is what was asked for, in the words of evidence.
-func (b *builder) device() string {
-	switch {
-	case b.backend.Kind == engines.KindCPU:
-		return engines.KindCPU
-	case b.o.Device != "" && b.o.Device != "auto":
-		return b.o.Device
-	case len(b.backend.Devices) > 0:
-		return b.backend.Devices[0]
-	}
-	return b.backend.Kind
 }

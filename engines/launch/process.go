@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,17 +21,18 @@ import (
 
 // Process is an engine that we started. Its methods may be called from any goroutine.
 type Process struct {
-	caller // load and unload
-	spec   Spec
-	port   int
-	pid    int
-	argv   []string // as it was started
-	marker string   // in its environment, so that what it starts can be told
-	log    *capture
-	devs   *deviceScan
-	entry  *entry // its note in the state directory, nil without one; it stands when noted is closed
-	noted  chan struct{}
-	cmd    *exec.Cmd
+	caller   // load and unload
+	spec     Spec
+	port     int
+	pid      int
+	argv     []string // as it was started
+	marker   string   // in its environment, so that what it starts can be told
+	identity Identity
+	log      *capture
+	devs     *deviceScan
+	entry    *entry // its note in the state directory, nil without one; it stands when noted is closed
+	noted    chan struct{}
+	cmd      *exec.Cmd
 
 	status  atomic.Pointer[Status]
 	stops   chan context.Context // requests to end; the context bounds the grace
@@ -65,6 +67,9 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	p.argv = append([]string{s.Program}, fillAll(s.Args, s.Host, port)...)
 	p.devs = newDeviceScan(s.Engine.Launch)
 	p.status.Store(&Status{State: Starting, Since: clock.Now()})
+	if p.identity, err = IdentityOf(ctx, s); err != nil { // before the start: a build may be replaced while it runs
+		return nil, err
+	}
 	p.listDevices(ctx)
 	if err := p.begin(); err != nil {
 		return nil, err
@@ -72,26 +77,33 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	return p, p.note(claim)
 }
 
-// checkSpec finds the program and the files.
-func checkSpec(s *Spec) error {
-	fail := func(object string, cause error, hint string) error {
-		return &exchange.Error{Op: "launch " + s.Engine.ID, Object: object, Side: exchange.SideClient, Cause: fmt.Errorf("%w: %w", ErrMissing, cause), Hint: hint}
-	}
+// findProgram puts the path of the program into the Spec.
+func findProgram(s *Spec) error {
 	path, err := exec.LookPath(s.Program)
 	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return fail(s.Program, err, "install the engine, or name its program")
+		return missing(s, s.Program, err, "install the engine, or name its program")
 	}
-	if path != "" {
-		s.Program = path
+	s.Program = cmp.Or(path, s.Program)
+	return nil
+}
+
+func missing(s *Spec, object string, cause error, hint string) error {
+	return &exchange.Error{Op: "launch " + s.Engine.ID, Object: object, Side: exchange.SideClient, Cause: fmt.Errorf("%w: %w", ErrMissing, cause), Hint: hint}
+}
+
+// checkSpec finds the program and the files.
+func checkSpec(s *Spec) error {
+	if err := findProgram(s); err != nil {
+		return err
 	}
 	for _, f := range s.Files {
 		if _, err := os.Stat(f); err != nil {
-			return fail(f, errors.New("there is no such file"), "name a file that is there, or fetch it first")
+			return missing(s, f, errors.New("there is no such file"), "name a file that is there, or fetch it first")
 		}
 	}
 	if s.Dir != "" {
 		if _, err := os.Stat(s.Dir); err != nil {
-			return fail(s.Dir, errors.New("there is no such directory"), "")
+			return missing(s, s.Dir, errors.New("there is no such directory"), "")
 		}
 	}
 	return nil
@@ -157,6 +169,9 @@ func (p *Process) Port() int { return p.port }
 
 // Spec is what it was started with.
 func (p *Process) Spec() Spec { return p.spec }
+
+// Identity is what was started: build and environment.
+func (p *Process) Identity() Identity { return p.identity }
 
 // Command is its command line with the variables set for it before it, as a shell would take it, secrets masked.
 func (p *Process) Command() string {

@@ -21,8 +21,11 @@ type Spec struct {
 	Engine  engines.Profile
 	Backend engines.Backend // the zero value: the engine chooses
 	Program string
+	File    string   // that the program runs, "" for none; of its identity
+	Scripts []string // further files of its identity: what a user's own command names
 	Args    []string // ${host} and ${port} in them are filled in at the start
 	Env     []string // NAME=VALUE, set over Environ; filled in as Args are
+	ArgEnv  []string // names of Env that stand in the place of arguments
 	Environ []string // environment to inherit; keep it nil for none. Variables of this program (BENCHPROXY_...) are left out
 	Dir     string   // "" = ours
 	Files   []string // that have to be there

@@ -36,6 +36,8 @@ type Deployment struct {
 	ObservedDevice  *string `json:"observed_device"`  // where the engine says that it runs
 	CPUFallback     bool    `json:"cpu_fallback"`     // a GPU was asked for and the engine says CPU; never without such evidence
 
+	Launch string `json:"launch,omitempty"` // digest of the build and the environment that we started; "" for an engine that somebody else runs
+
 	WeightsDigest *string `json:"weights_digest"` // sha256:<hex> of the weights, when the file or the engine gave it
 
 	Weights *Weights `json:"weights,omitempty"` // what the model file states that the user named; nil when none was named
