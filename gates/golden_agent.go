@@ -17,7 +17,7 @@ const reuseShare = 0.8
 
 func agentGates() []Gate {
 	return []Gate{{
-		ID: "agent_turns", Version: 2, Level: LevelDev, Family: "golden",
+		ID: "agent_turns", Version: 2, Family: "golden",
 		Summary: "every turn of a tool loop renders, reuses, calls and answers as it should",
 		Explain: `Per turn: render_ok, the prompt has as many tokens as the golden's; reuse_ok, from the second turn on at least 80 %
 of the previous prompt and answer come from the cache; calls_ok, every call names a declared tool and has a JSON
@@ -26,8 +26,13 @@ on the reference.
 Reuse is waived where the next prompt does not hold the history: the template rewrote an answer that followed the
 golden in full, the prompt agrees with less than 80 % of an answer that did not, or the parse kept one call of an
 answer that made two. An answer that ends inside its reasoning is noted, with what the reference prefers there.
-partial: fewer turns than planned, none of which fails. unsupported: the engine refused the tools in so many words.`,
-		Params: func() any { return &referenceParams{} },
+A conversation ends before its last turn when an answer makes no call, or one that the loop has no result for. That fails
+calls_ok where the golden calls a tool, and where no golden tells and the loop needs one: "calls" are its tools, one a turn
+in this order, or with "free" each at least once. Where the reference stops there too, the turns up to there are judged and
+it is noted. An answer that ends inside its reasoning where the reference prefers the end, too, does not fail calls_ok.
+fail: a turn is not as it should be, or the engine refused it or answered with an error. partial: all turns are right and
+the loop could have gone on. unsupported: the engine refused the tools in so many words.`,
+		Params: func() any { return &agentParams{} },
 		judge:  agentTurns,
 	}}
 }
@@ -47,18 +52,21 @@ type agentTurn struct {
 }
 
 func agentTurns(e *Evidence) (Finding, exchange.Needs) {
-	p, w := e.params.(*referenceParams), &wants{e: e}
-	o := &tieOptions{reference: p, views: true, rerecord: agentRecordings}
+	p, w := e.params.(*agentParams), &wants{e: e}
+	o := &tieOptions{reference: &p.referenceParams, views: true, rerecord: agentRecordings}
+	loop := agentLoop{agentParams: p, planned: e.Case.Turns}
 	var turns []agentTurn
 	var before *answer
 	for i := range e.Turns {
 		if why := e.Turns[i].unsupported(); why != "" {
 			return Finding{Status: exchange.VerdictUnsupported, Reason: "the engine has no tools: " + why}, nil
 		}
-		a := answerOf(e.Turns[i])
-		if a.told.Outcome != exchange.OutcomeComplete {
-			return incomparable("turn %d is %s", i+1, a.told.Outcome), nil
+		if f, there := e.Turns[i].refused(); !there && f.Status == exchange.VerdictFail {
+			return turnFinding(i, f), nil
+		} else if !there {
+			return incomparable("turn %d is %s", i+1, e.Turns[i].Outcome), nil
 		}
+		a := answerOf(e.Turns[i])
 		t := agentTurn{Turn: i + 1}
 		t.render(a, goldensOf(e.Case, i))
 		t.calls(a)
@@ -66,7 +74,11 @@ func agentTurns(e *Evidence) (Finding, exchange.Needs) {
 		if i > 0 {
 			t.reuse(e, a, before, &turns[i-1])
 		}
-		t.endsInReasoning(a, goldensOf(e.Case, i))
+		inside := t.endsInReasoning(a)
+		if i == len(e.Turns)-1 {
+			loop.end(&t, a, inside)
+		}
+		loop.took(a)
 		turns = append(turns, t)
 		before = a
 	}
@@ -74,7 +86,7 @@ func agentTurns(e *Evidence) (Finding, exchange.Needs) {
 		return Finding{}, w.needs
 	}
 	finding := agentFinding(turns)
-	if finding.Status == exchange.VerdictOK && e.Case.Turns > len(e.Turns) {
+	if finding.Status == exchange.VerdictOK && loop.open {
 		finding = Finding{Status: exchange.VerdictPartial, Reason: fmt.Sprintf("%d of %d turns", len(e.Turns), e.Case.Turns)}
 	}
 	finding.Detail = map[string]any{"turns": turns}
@@ -225,22 +237,25 @@ func droppedCall(before *answer, g *exchange.Golden, last *agentTurn) bool {
 	return end >= 0 && int(*before.usage.Completion) > tokenAt(s.starts(), end+len(g.Calls[0].Arguments))+1
 }
 
-// endsInReasoning notes an answer without anything behind its reasoning, and what the reference prefers there.
-func (t *agentTurn) endsInReasoning(a *answer, goldens []*exchange.Golden) {
+// endsInReasoning notes an answer without anything behind its reasoning, and what the reference prefers there. It reports
+// whether the reference prefers to end there, too.
+func (t *agentTurn) endsInReasoning(a *answer) (too bool) {
 	if a.reasoning == "" || a.text != "" || len(a.channels.calls) > 0 || !endedItself(a.finish) {
-		return
+		return false
 	}
 	note := "the model ended inside its reasoning"
-	for _, g := range goldens {
-		if t.Tie.Position == nil || g.ID != t.Tie.Golden || *t.Tie.Position >= len(g.Tokens) {
-			continue
-		}
-		if top := g.Tokens[*t.Tie.Position].Top; len(top) > 0 && isEndSpelling(top[0].Spelling()) {
-			note += ", which the reference prefers too"
-		}
-	}
-	if t.Tie.FullMatch {
-		note += ", as the reference does"
+	switch g := t.Tie.recording; {
+	case t.Tie.FullMatch:
+		note, too = note+", as the reference does", true
+	case g == nil || t.Tie.Position == nil || *t.Tie.Position >= len(g.Tokens):
+	case t.Tie.Rule == ruleViewPrefers, prefersEnd(g.Tokens[*t.Tie.Position].Top):
+		note, too = note+", which the reference prefers too", true
 	}
 	t.Notes = append(t.Notes, note)
+	return too
+}
+
+// prefersEnd reports whether the most likely token of a list ends the answer.
+func prefersEnd(top []exchange.TokenProb) bool {
+	return len(top) > 0 && isEndSpelling(top[0].Spelling())
 }

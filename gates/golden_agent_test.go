@@ -58,7 +58,11 @@ func TestAgentTurns(t *testing.T) {
 	reference = newLab(t, "ref", sound)
 	c := loop(newLab(t, "cand", sound), reference, 2)
 	c.Turns = 3
-	hold(t, "stopped early", judge(c, reference), exchange.VerdictPartial, "2 of 3 turns")
+	v = judge(c, reference)
+	hold(t, "the reference stops there, too", v, exchange.VerdictOK, "")
+	if !strings.Contains(string(v.Detail), "the conversation ends here without a call, as the reference's does") {
+		t.Errorf("%s", v.Detail)
+	}
 	c = loop(newLab(t, "cand", sound), reference, 2)
 	*c.Goldens[1].PromptTokens++
 	hold(t, "rendered otherwise", judge(c, reference), exchange.VerdictFail, "turn 2: the prompt has 21 tokens, and the template makes 22")
@@ -199,8 +203,10 @@ func TestEndsInReasoning(t *testing.T) {
 	if tie := nearTie(g.Tokens[4].Top, nil, f.divergence.golden, f.candidate); !tie.near || tie.rule != ruleGap {
 		t.Errorf("%+v", tie)
 	}
-	turn := agentTurn{Tie: tieDetail{Golden: "G", Position: &f.index}}
-	turn.endsInReasoning(replyAnswer(saidCalls("", "so it is")), []*exchange.Golden{g})
+	turn := agentTurn{Tie: tieDetail{Golden: "G", Position: &f.index, recording: g}}
+	if !turn.endsInReasoning(replyAnswer(saidCalls("", "so it is"))) {
+		t.Error("the reference prefers to end there, and that is not seen")
+	}
 	if d := cmp.Diff([]string{"the model ended inside its reasoning, which the reference prefers too"}, turn.Notes); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}

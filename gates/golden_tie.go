@@ -39,7 +39,8 @@ type tieDetail struct {
 	Recordings  int          `json:"re_recordings,omitempty"`
 	Variants    []view       `json:"variants,omitempty"`
 
-	tie tie
+	tie       tie
+	recording *exchange.Golden // that the answer was held against; nil for none
 }
 
 // tokenDetail is one token of a report.
@@ -138,6 +139,7 @@ func (j *tieJudge) again(failed tieDetail) tieDetail {
 func (j *tieJudge) take(f followed) {
 	j.f = f
 	d := &j.d
+	d.recording = f.golden
 	d.Golden, d.Alternate, d.Proof, d.Differences = f.golden.ID, f.golden.Alternate, f.proof, f.differences
 	if f.none || f.stuck != "" {
 		return

@@ -140,7 +140,7 @@ func judgeCase(e *evidence, turns map[int]*turnFound) (*CaseJudged, error) {
 	kept := e.kept
 	j := &CaseJudged{Case: kept.ID, Scenario: kept.Scenario, Policy: kept.Policy, Exchanges: []exchange.ID{}, Original: kept.Status}
 	c := kept.Case
-	planned := max(c.Turns, 1)
+	planned := turnsOf(kept)
 	for turn := range planned {
 		t := turns[turn]
 		if t == nil {
@@ -183,7 +183,7 @@ func judgeCase(e *evidence, turns map[int]*turnFound) (*CaseJudged, error) {
 	if len(sum.Verdicts) > 0 {
 		j.evidence = sum.Verdicts[0].Evidence
 	}
-	j.conclude(kept, sum, there, planned)
+	j.conclude(kept, sum, there)
 	return j, nil
 }
 
@@ -210,16 +210,25 @@ func (j *CaseJudged) set(status exchange.VerdictStatus, why string) *CaseJudged 
 	return j
 }
 
+// turnsOf is how many turns of a case are to be on record: those it was judged by, or all where that is not told.
+func turnsOf(kept *exchange.PlannedCase) int {
+	if kept.Judged > 0 {
+		return kept.Judged
+	}
+	return max(kept.Turns, 1)
+}
+
 // conclude is what the checks come to, of a case of which so many turns are there.
-func (j *CaseJudged) conclude(kept *exchange.PlannedCase, sum Judgment, there, planned int) {
+func (j *CaseJudged) conclude(kept *exchange.PlannedCase, sum Judgment, there int) {
 	j.Status, j.Lenient, j.Reason = sum.Status, sum.Lenient, sum.Detail
+	planned := max(kept.Turns, 1)
 	switch short := there < planned; {
-	case short && kept.Status == exchange.VerdictFail:
-		j.set(exchange.VerdictFail, cmp.Or(kept.Reason, fmt.Sprintf("the conversation stopped behind turn %d/%d", there, planned)))
 	case short && kept.Status == "":
 		j.set(exchange.VerdictPartial, fmt.Sprintf("the run ended behind turn %d/%d", there, planned))
-	case short:
+	case there < turnsOf(kept) && kept.Status != exchange.VerdictFail:
 		j.set(exchange.VerdictNotRun, fmt.Sprintf("turn %d/%d is not on record", there+1, planned))
+	case short && kept.Status == exchange.VerdictFail && j.Status != exchange.VerdictOK:
+		j.set(exchange.VerdictFail, cmp.Or(kept.Reason, fmt.Sprintf("the conversation stopped behind turn %d/%d", there, planned)))
 	}
 	if !failedCase(kept.Status) {
 		return

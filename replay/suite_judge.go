@@ -43,7 +43,7 @@ func (j *Judgment) stop(why string) {
 
 // keep writes what the case came to into the case that the run keeps.
 func (c *SuiteCase) keep(to *exchange.PlannedCase) {
-	to.Status, to.Lenient, to.Reason = c.Status, c.Judgment.Lenient, c.Detail
+	to.Status, to.Lenient, to.Reason, to.Judged = c.Status, c.Judgment.Lenient, c.Detail, len(c.Exchanges)
 	to.Verdicts = make([]exchange.CaseVerdict, len(c.Verdicts))
 	for i, v := range c.Verdicts {
 		to.Verdicts[i] = exchange.CaseVerdict{Gate: v.Gate, Version: v.Version, Status: v.Status, Lenient: v.Lenient}

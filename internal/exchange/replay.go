@@ -48,6 +48,10 @@ type PlannedCase struct {
 	Lenient  VerdictStatus `json:"lenient_status,omitempty"`
 	Reason   string        `json:"reason,omitempty"` // of the first check that did not pass, or why the conversation stopped
 	Verdicts []CaseVerdict `json:"verdicts,omitempty"`
+	// Judged is how many turns it was judged by: fewer than planned where the conversation ended before, by an answer that
+	// calls for no further turn or by a turn that was not answered. 0 when it did not come to its end, and in runs of builds
+	// that did not say.
+	Judged int `json:"judged_turns,omitempty"`
 	// GoldenIDs are the goldens it was held against, and Met where the answers are that its gates needed: a judgment at a
 	// later time rests on the same evidence.
 	GoldenIDs []ID      `json:"goldens,omitempty"`
@@ -74,6 +78,19 @@ type CaseVerdict struct {
 	Version int           `json:"version"`
 	Status  VerdictStatus `json:"status"`
 	Lenient VerdictStatus `json:"lenient_status,omitempty"`
+}
+
+// Scenarios are the scenarios of a suite by the case, with the policy of a tool call where there is one; none of what is no
+// suite.
+func (r *Replay) Scenarios() map[string]string {
+	out := map[string]string{}
+	if r != nil {
+		for i := range r.Cases {
+			c := &r.Cases[i]
+			out[c.ID] = strings.TrimSpace(c.Scenario + " " + c.Policy)
+		}
+	}
+	return out
 }
 
 // CaseID is the case of a suite that the part of a plan belongs to.
