@@ -12,12 +12,13 @@ import (
 
 // Flags of records, beside those of exchanges.
 const (
-	FlagQueued         = "queued"             // fewer slots than requests: they did not decode together
-	FlagRetried        = "retried"            // the engine refused a request at first, and said when to come back
-	FlagNotSpeculating = "not_speculating"    // the engine was to draft, and counted no drafted token
-	FlagUnlisted       = "model_not_listed"   // the server lists models, and not the one that is asked for
-	FlagBusyMachine    = "busy_machine"       // something else used the machine when the sitting began
-	FlagDraftsUnknown  = "drafts_not_counted" // the engine was to draft, and does not say whether it did
+	FlagShortLeftOut   = "short_answers_left_out" // of answers below half of their limit: the decode rate is that of the others
+	FlagQueued         = "queued"                 // fewer slots than requests: they did not decode together
+	FlagRetried        = "retried"                // the engine refused a request at first, and said when to come back
+	FlagNotSpeculating = "not_speculating"        // the engine was to draft, and counted no drafted token
+	FlagUnlisted       = "model_not_listed"       // the server lists models, and not the one that is asked for
+	FlagBusyMachine    = "busy_machine"           // something else used the machine when the sitting began
+	FlagDraftsUnknown  = "drafts_not_counted"     // the engine was to draft, and does not say whether it did
 )
 
 // recordOf is the record of a cell by its samples, in the order of the repeats.
@@ -101,22 +102,35 @@ func numbers(r *matrix.Record, samples []*sample) {
 	}
 	r.EngineDecodeTPS, r.EnginePrefillTPS = n.figure("engine_decode_tps", measure.EngineDecodeTPS), n.figure("engine_prefill_tps", measure.EnginePrefillTPS)
 	r.Acceptance = n.ratio("draft_acceptance", measure.DraftAcceptance)
-	r.TotalWallMS = n.of("total_wall_ms", func(s *sample) exchange.Figure {
+	r.TotalWallMS = n.of("total_wall_ms", func(s *sample) reading {
 		if s.wall <= 0 {
-			return exchange.Absent("ms", measure.ReasonNoResponse)
+			return reading{Figure: exchange.Absent("ms", measure.ReasonNoResponse)}
 		}
-		return exchange.Figure{Value: float64(s.wall) / 1e6, Basis: exchange.BasisMeasured}
+		return reading{Figure: exchange.Figure{Value: float64(s.wall) / 1e6, Basis: exchange.BasisMeasured}}
 	})
+	standAside(r, samples, decode)
 	if r.CompletionTokens == nil {
 		r.UsageBasis = ""
 	}
 	if r.Concurrency == 1 {
-		r.AggregateDecodeTPS = r.DecodeTPS
+		r.AggregateDecodeTPS = n.figure(measure.AggregateDecodeTPS, decode)
 		return
 	}
 	r.AggregateDecodeTPS = n.wave(measure.AggregateDecodeTPS)
 	r.BatchTPS = n.wave(measure.BatchTPS)
 	r.SteadyTPS = n.wave(measure.SteadyTPS)
+}
+
+// standAside says of a record that has a rate of full answers that short ones beside them are not in it.
+func standAside(r *matrix.Record, samples []*sample, decode string) {
+	i := slices.Index(r.Flags, measure.FlagShortAnswer)
+	full := slices.ContainsFunc(samples, func(s *sample) bool {
+		_, has := s.values[decode]
+		return has && !s.short[decode]
+	})
+	if i >= 0 && full {
+		r.Flags[i] = FlagShortLeftOut
+	}
 }
 
 // median makes figures of a record out of samples, and keeps their spread or why they are absent.
@@ -125,23 +139,36 @@ type median struct {
 	samples []*sample
 }
 
-func (m median) of(field string, value func(*sample) exchange.Figure) *float64 {
+// reading is a figure of a sample.
+type reading struct {
+	exchange.Figure
+	short bool // a rate of short answers
+}
+
+// of is a median with one decimal, as files have it; its spread has it whole.
+func (m median) of(field string, value func(*sample) reading) *float64 {
 	if v := m.exact(field, value); v != nil {
 		return matrix.Rounded(*v)
 	}
 	return nil
 }
 
-// exact is a median that is not rounded.
-func (m median) exact(field string, value func(*sample) exchange.Figure) *float64 {
-	var have []float64
+// exact is a median that is not rounded. Rates of short answers stand aside where a repeat has another.
+func (m median) exact(field string, value func(*sample) reading) *float64 {
+	var have, short []float64
 	var why exchange.Reason
 	for _, s := range m.samples {
-		if f := value(s); f.Present() {
-			have = append(have, f.Value)
-		} else {
-			why = f.Reason
+		switch v := value(s); {
+		case !v.Present():
+			why = v.Reason
+		case v.short:
+			short = append(short, v.Value)
+		default:
+			have = append(have, v.Value)
 		}
+	}
+	if len(have) == 0 {
+		have = short
 	}
 	sp, ok := matrix.SpreadOf(have)
 	if !ok {
@@ -156,12 +183,12 @@ func (m median) exact(field string, value func(*sample) exchange.Figure) *float6
 }
 
 // mean is the figure of a sample: the mean over its conversations.
-func mean(name string) func(*sample) exchange.Figure {
-	return func(s *sample) exchange.Figure {
+func mean(name string) func(*sample) reading {
+	return func(s *sample) reading {
 		if v, ok := s.values[name]; ok {
-			return exchange.Figure{Value: v, Basis: exchange.BasisMeasured}
+			return reading{exchange.Figure{Value: v, Basis: exchange.BasisMeasured}, s.short[name]}
 		}
-		return exchange.Absent("", s.absent[name])
+		return reading{Figure: exchange.Absent("", s.absent[name])}
 	}
 }
 
@@ -180,7 +207,7 @@ func (m median) count(field, name string) *int {
 }
 
 func (m median) wave(name string) *float64 {
-	return m.of(name, func(s *sample) exchange.Figure { return s.wave.Figures[name] })
+	return m.of(name, func(s *sample) reading { return reading{Figure: s.wave.Figures[name]} })
 }
 
 // about fills in what is known of the server.

@@ -21,6 +21,7 @@ import (
 // place has a scripted engine in memory for each group.
 type place struct {
 	options map[string]sim.Options // by engine; the zero value where there is none
+	config  map[string]sim.Config  // by engine; its options are those above
 	refuse  map[string]error       // by group: why it cannot be opened
 	slots   map[string]int
 	dies    map[string]int // engine -> exchanges after which it is gone
@@ -37,7 +38,9 @@ func (p *place) Open(_ context.Context, g *matrix.Group) (Sitting, error) {
 		return nil, err
 	}
 	s := &memory{place: p, group: g, ended: make(chan error, 1), tally: replay.NewSuiteTally()}
-	s.engine, s.ln = sim.New(sim.Config{Options: p.options[g.Engine]}), sim.NewPipeListener()
+	cfg := p.config[g.Engine]
+	cfg.Options = p.options[g.Engine]
+	s.engine, s.ln = sim.New(cfg), sim.NewPipeListener()
 	go func() { s.ended <- s.engine.Serve(s.ln) }()
 	up, err := proxy.NewUpstream(proxy.UpstreamOptions{Name: g.Engine, URL: "http://engine", Dial: s.ln.Dial})
 	if err != nil {

@@ -19,6 +19,7 @@ type sample struct {
 	planned, ok   int                // conversations, and those of which at least the first turn was answered in full
 	turns, of     int                // of the conversation that came least far
 	values        map[string]float64 // by the name in internal/measure: means over the conversations that are ok
+	short         map[string]bool    // of values: they are rates of short answers, of which none counts beside a full one
 	absent        map[string]exchange.Reason
 	wave          exchange.WaveRate
 	wall          time.Duration
@@ -43,14 +44,17 @@ var meanFigures = []string{
 	measure.PromptTokens, measure.CompletionTokens, measure.DraftAcceptance,
 }
 
+// decodeFigures are those of which a short answer is no sample.
+var decodeFigures = []string{measure.DecodeTPS, measure.WallTPS, measure.EngineDecodeTPS}
+
 // sampleOf reads what a wave came to. streamed says whether its answers were asked for token by token.
 func sampleOf(w *replay.SuiteWave, streamed bool) *sample {
-	s := &sample{planned: len(w.Cases), values: map[string]float64{}, absent: map[string]exchange.Reason{}, wall: w.Wall}
+	s := &sample{planned: len(w.Cases), wall: w.Wall}
 	s.source = measure.SourceStreamWindow
 	if !streamed {
 		s.source = measure.SourceRequestWall
 	}
-	sums, counts := map[string]float64{}, map[string]int{}
+	var means means
 	var members []measure.WaveMember
 	var stops []string
 	for i, c := range w.Cases {
@@ -67,31 +71,82 @@ func sampleOf(w *replay.SuiteWave, streamed bool) *sample {
 			continue
 		}
 		s.ok++
-		x := c.Exchanges[done-1]
-		if x.Item != nil && x.Item.Attempt > 0 { // it did not run with the others
-			members = append(members, measure.FailedMember())
-		} else {
-			members = append(members, measure.WaveMemberOf(x, last))
-		}
+		members = append(members, memberOf(c, last, done))
 		s.answer(last)
-		for _, name := range meanFigures {
-			if f := last.Figures[name]; f.Present() {
-				sums[name] += f.Value
-				counts[name]++
-			} else if s.absent[name] == "" {
-				s.absent[name] = f.Reason
-			}
-		}
+		means.add(last)
 	}
-	for name, n := range counts {
-		s.values[name] = sums[name] / float64(n)
-		delete(s.absent, name)
-	}
+	s.values, s.short, s.absent = means.take()
 	s.wave = measure.Wave(w.Name, members)
 	slices.Sort(stops)
 	s.why = strings.Join(slices.Compact(stops), "; ")
 	s.judge(w.Cases)
 	return s
+}
+
+// memberOf is the part of a conversation in the rates of its wave: its last turn that was answered in full. One that came
+// again did not run with the others, and one behind which a request failed is none of which the others are a match.
+func memberOf(c *replay.SuiteCase, last *measure.Analysis, done int) measure.WaveMember {
+	x := c.Exchanges[done-1]
+	if x.Item != nil && x.Item.Attempt > 0 || len(c.Exchanges) > done {
+		return measure.FailedMember()
+	}
+	return measure.WaveMemberOf(x, last)
+}
+
+// means sums up the figures of conversations that ran together.
+type means struct {
+	full, short map[string][]float64
+	why         map[string]exchange.Reason
+}
+
+func (m *means) add(a *measure.Analysis) {
+	if m.full == nil {
+		*m = means{map[string][]float64{}, map[string][]float64{}, map[string]exchange.Reason{}}
+	}
+	for _, name := range meanFigures {
+		f := a.Figures[name]
+		switch {
+		case !f.Present() && m.why[name] == "":
+			m.why[name] = f.Reason
+		case !f.Present():
+		case a.Flagged(measure.FlagShortAnswer) && slices.Contains(decodeFigures, name):
+			m.short[name] = append(m.short[name], f.Value)
+		default:
+			m.full[name] = append(m.full[name], f.Value)
+		}
+	}
+}
+
+// take are the means, those of them that rest on short answers because there are no others, and why the rest is absent.
+func (m *means) take() (values map[string]float64, short map[string]bool, absent map[string]exchange.Reason) {
+	values, short, absent = map[string]float64{}, map[string]bool{}, map[string]exchange.Reason{}
+	for _, name := range meanFigures {
+		v := m.full[name]
+		if len(v) == 0 && len(m.short[name]) > 0 {
+			v, short[name] = m.short[name], true
+		}
+		if len(v) == 0 {
+			absent[name] = m.why[name]
+			continue
+		}
+		sum := 0.0
+		for _, x := range v {
+			sum += x
+		}
+		values[name] = sum / float64(len(v))
+	}
+	return values, short, absent
+}
+
+// withoutRates leaves out all rates that rest on how long the answers are.
+func (s *sample) withoutRates() {
+	for _, name := range decodeFigures {
+		delete(s.values, name)
+		s.absent[name] = measure.FlagShortAnswer
+	}
+	for _, name := range []string{measure.AggregateDecodeTPS, measure.SteadyTPS, measure.BatchTPS} {
+		s.wave.Figures[name] = exchange.Absent("", measure.FlagShortAnswer)
+	}
 }
 
 // conversation reads a conversation: the analysis of the last turn that was answered in full, nil when none was, and how

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/replay"
 	"github.com/benchproxy/benchproxy/replay/matrix"
 	"github.com/benchproxy/benchproxy/replay/scenario"
@@ -48,8 +47,7 @@ func (a *asking) once(ctx context.Context, repeat int) (*sample, error) {
 	again.warmups = append(out.warmups, again.warmups...)
 	again.exchanges = append(out.exchanges, again.exchanges...)
 	if a.fate(again, 1) == matrix.SampleNone {
-		delete(again.values, measure.DecodeTPS)
-		again.absent[measure.DecodeTPS] = measure.FlagShortAnswer
+		again.withoutRates()
 	}
 	return again, nil
 }

@@ -87,7 +87,7 @@ type Record struct {
 	BatchTPS         *float64                   `json:"batch_tps"`          // over the whole wall of the requests
 	Acceptance       *float64                   `json:"draft_acceptance"`
 	Absent           map[string]exchange.Reason `json:"absent,omitempty"`  // field -> why it is null
-	Spreads          map[string]Spread          `json:"spreads,omitempty"` // field -> its values over repeats
+	Spreads          map[string]Spread          `json:"spreads,omitempty"` // field -> its values over repeats, which are not rounded
 	Flags            []string                   `json:"flags,omitempty"`   // short_answer, queued, buffered ...
 	Gates            []exchange.CaseVerdict     `json:"gates,omitempty"`   // of each that looked at the cell the worst verdict
 	Answers          []string                   `json:"answers,omitempty"` // digests of the distinct texts over all requests
@@ -129,6 +129,14 @@ type Spread struct {
 	Min     float64   `json:"min"`
 	Max     float64   `json:"max"`
 	Samples []float64 `json:"samples"` // in the order of the repeats
+}
+
+// Exact is a number of the record as it was before its rounding: the median over the repeats. It is nil where there is none.
+func (r *Record) Exact(field string) *float64 {
+	if sp, ok := r.Spreads[field]; ok {
+		return &sp.Median
+	}
+	return nil
 }
 
 // SpreadOf is the spread of samples; ok is false when there are none.
