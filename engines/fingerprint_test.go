@@ -40,6 +40,19 @@ func TestUnknownNeverEqualsAnything(t *testing.T) {
 	}
 }
 
+func TestLaunchIsOfTheFingerprint(t *testing.T) {
+	a, b := WithLaunch(whole(), "l1:1"), WithLaunch(whole(), "l1:2")
+	if l := Compare(a.Fingerprint, b.Fingerprint); !slices.Equal(l.Different, []string{"launch"}) {
+		t.Errorf("another build: %+v", l)
+	}
+	if l := Compare(a.Fingerprint, WithLaunch(whole(), "l1:1").Fingerprint); !slices.Contains(l.Same, "launch") {
+		t.Errorf("the same build: %+v", l)
+	}
+	if l := Compare(a.Fingerprint, WithLaunch(whole(), "").Fingerprint); l.Proven() || !slices.Contains(l.Open, "launch") {
+		t.Errorf("a build that is not known: %+v", l)
+	}
+}
+
 func TestFingerprintListsWhatIsUnknown(t *testing.T) {
 	d := exchange.Deployment{Identity: exchange.Identity{Engine: Unknown}, Inner: &exchange.Identity{Engine: "ollama"}}
 	f := fingerprint(&d)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -113,6 +116,28 @@ func (p *program) startEngine(ctx context.Context, s *captureSettings) error {
 	return nil
 }
 
+// labelLaunch keeps with a run what its engine was started with: the command line with what was set for it, the digest of
+// its build, and what it inherits that changes its results. Secrets are masked.
+func labelLaunch(labels map[string]string, proc *launch.Process, environ []string) {
+	labels["launch"] = proc.Command()
+	if build := proc.Identity().Build; build != "" {
+		labels["build"] = build
+	}
+	if text := inherited(environ); text != "" {
+		labels["environment"] = text
+	}
+}
+
+// inherited are the variables of an environment that change what an engine does, in order of their names.
+func inherited(environ []string) string {
+	found := launch.Inherited(environ)
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		words = append(words, name+"="+found[name])
+	}
+	return strings.Join(words, " ")
+}
+
 // deviceSeen says where an engine runs, as far as its output shows.
 func deviceSeen(proc *launch.Process) string {
 	st, asked := proc.Status(), proc.Spec().Asked
@@ -127,13 +152,13 @@ func deviceSeen(proc *launch.Process) string {
 	return fmt.Sprintf("on %s (%s)", *st.Device, printable(st.Evidence))
 }
 
-// observe adds to what was read of the engine what its start showed.
+// observe adds to what was read of the engine what was started, and what its start showed.
 func (l *launched) observe(d exchange.Deployment) exchange.Deployment {
 	if d.ObservedDevice == nil {
 		d.ObservedDevice = l.process.Status().Device
 		d.CPUFallback = engines.CPUFallback(d.RequestedDevice, d.ObservedDevice)
 	}
-	return d
+	return engines.WithLaunch(d, l.process.Identity().Digest)
 }
 
 // tell sends an error when the engine ends by itself.
