@@ -50,7 +50,7 @@ func answered(rule func(*Evidence, Turn) Finding) func(*Evidence) (Finding, exch
 
 func usageGate() Gate {
 	return Gate{
-		ID: "usage_present", Version: 1, Level: LevelDev, Family: "answer",
+		ID: "usage_present", Version: 1, Family: "answer",
 		Summary: "the engine reported how many tokens it read and wrote",
 		Explain: `Every turn of the case that was answered in whole must carry a usage report with the number of prompt tokens and the
 number of completion tokens. A reported 0 is a report. Counts that benchproxy estimated from events do not satisfy the gate,
@@ -98,7 +98,7 @@ type finishParams struct {
 
 func finishGate() Gate {
 	return Gate{
-		ID: "finish_reason", Version: 1, Level: LevelDev, Family: "answer",
+		ID: "finish_reason", Version: 1, Family: "answer",
 		Summary: "the answer came to its end and says why it ended",
 		Explain: `Every turn must have been answered: a status outside 2xx, an error inside the stream, a stream that breaks off, a time-out and
 an error message in the place of the answer fail. Every answer must name a finish reason which is not empty. The reason, in
@@ -155,7 +155,7 @@ type budgetParams struct {
 
 func budgetGate() Gate {
 	return Gate{
-		ID: "half_budget", Version: 1, Level: LevelFast, Family: "answer",
+		ID: "half_budget", Version: 1, Family: "answer",
 		Summary: "the answer is long enough to be a sample of the decode rate",
 		Explain: `The engine must report at least half as many completion tokens as the request allowed (its output limit, times its choices).
 A shorter answer is an answer, but its decode rate rests on too few tokens to be compared: benches, ratios and medians leave

@@ -45,7 +45,7 @@ var hashTable = [][]string{
 
 func decodeGate() Gate {
 	return Gate{
-		ID: "sustained_decode", Version: 1, Level: LevelQuick, Family: "answer",
+		ID: "sustained_decode", Version: 1, Family: "answer",
 		Summary: "the whole budget was generated, as text about what was asked",
 		Explain: `What is timed as a long decode must be one. The completion tokens that the engine reports must be an integer (512.0 is none)
 equal to the budget: the parameter "budget", else the request's output limit. The answer must end for length or stop, and its

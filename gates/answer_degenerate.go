@@ -31,7 +31,7 @@ type degenerateDetail struct {
 
 func degenerateGate() Gate {
 	return Gate{
-		ID: "degenerate", Version: 1, Level: LevelDev, Family: "answer",
+		ID: "degenerate", Version: 2, Family: "answer",
 		Summary: "the text is no loop and more than a few words over and over",
 		Explain: `A broken model, cache or kernel shows as text that runs in circles. Each choice's content channel is looked at:
 - a text of 200 characters and more that ends in the same thing four times and more, with nothing in between, is a loop when
@@ -40,7 +40,8 @@ func degenerateGate() Gate {
 - a text of 200 characters and more without blanks with four distinct characters and fewer says nothing.
 An answer that stopped by itself without text, reasoning, refusal, tool call or media is empty, and fails too.
 ok: none of it. fail: one of it; the detail names what is repeated. skipped: the answer holds no text (tool calls, media), or its
-budget ended inside the reasoning. not_run: there is no whole answer.
+budget ended inside the reasoning; or a golden of the case is degenerate, too: then it is the model's own way, and the gates
+that compare the two have the say. not_run: there is no whole answer.
 Judged by itself: every answer, unless the request forces the model past its own end (ignore_eos).`,
 		auto: func(a *Asked) (json.RawMessage, bool) {
 			forced := string(a.Field("ignore_eos")) == "true" || string(a.Field("sampling_params", "ignore_eos")) == "true"
@@ -50,7 +51,29 @@ Judged by itself: every answer, unless the request forces the model past its own
 	}
 }
 
-func degenerate(_ *Evidence, t Turn) Finding {
+func degenerate(e *Evidence, t Turn) Finding {
+	f := degenerated(t)
+	if f.Status != exchange.VerdictFail {
+		return f
+	}
+	for _, g := range goldensOf(e.Case, len(e.Turns)-1) {
+		if degenerateGolden(g) {
+			return Finding{Status: exchange.VerdictSkipped, Reason: f.Reason + ", and golden " + string(g.ID) + " is degenerate, too", Detail: f.Detail}
+		}
+	}
+	return f
+}
+
+// degenerateGolden reports whether a recording of the reference is what the rule fails.
+func degenerateGolden(g *exchange.Golden) bool {
+	if text := strip(g.Text); text != "" {
+		return circles(text).Status == exchange.VerdictFail
+	}
+	return g.Finish == finishStop && g.Reasoning == "" && len(g.Calls) == 0
+}
+
+// degenerated judges the texts of an answer.
+func degenerated(t Turn) Finding {
 	var last Finding
 	texts := 0
 	for _, c := range t.Transcript.Choices {

@@ -101,7 +101,7 @@ func lastJSON(text []byte) (any, error) {
 
 func jsonGate() Gate {
 	return Gate{
-		ID: "json", Version: 1, Level: LevelDev, Family: "answer",
+		ID: "json", Version: 1, Family: "answer",
 		Summary: "the answer is JSON and nothing else, with the expected value",
 		Explain: `The content channel must be one JSON text and nothing else: white space of JSON around it is allowed, a fence or a word before
 it is not. NaN and Infinity are no JSON, a number must fit a double, and an object may not have a key twice ("duplicates":
@@ -211,7 +211,7 @@ func (p *unicodeParams) Validate() error {
 
 func unicodeGate() Gate {
 	return Gate{
-		ID: "json_unicode", Version: 1, Level: LevelDev, Family: "answer",
+		ID: "json_unicode", Version: 1, Family: "answer",
 		Summary: "text of other scripts comes through JSON unharmed",
 		Explain: `The content channel must be one JSON text that equals the parameter "value", as the gate json has it: strings are compared code
 point by code point, without normalization, so that a composed letter and a letter with a combining mark differ. Characters may

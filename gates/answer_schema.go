@@ -14,7 +14,7 @@ type schemaParams struct {
 
 func schemaGate() Gate {
 	return Gate{
-		ID: "json_schema", Version: 1, Level: LevelDev, Family: "answer",
+		ID: "json_schema", Version: 1, Family: "answer",
 		Summary: "the answer is JSON that its schema allows",
 		Explain: `The content channel must be one JSON text, as strictly as the gate json reads it, and valid under the parameter "schema", else
 under the schema that the request itself declares, where its dialect puts it: response_format (OpenAI, with llama.cpp's short

@@ -25,7 +25,7 @@ func (p *exactParams) Validate() error {
 
 func exactGate() Gate {
 	return Gate{
-		ID: "exact", Version: 1, Level: LevelDev, Family: "answer",
+		ID: "exact", Version: 1, Family: "answer",
 		Summary: "the answer is exactly the expected text",
 		Explain: `The text of the answer's content channel, without white space at its two ends, must equal the parameter "text" code point by
 code point: no case folding, no normalization, nothing before or behind it. What stands in the reasoning does not count.
@@ -112,7 +112,7 @@ type recallDetail struct {
 
 func recallGate() Gate {
 	return Gate{
-		ID: "long_context_recall", Version: 1, Level: LevelFull, Family: "answer",
+		ID: "long_context_recall", Version: 1, Family: "answer",
 		Summary: "codes hidden in a long prompt come back exactly",
 		Explain: `The prompt hides codes at known depths (0.1, 0.5 and 0.9 of it, say) and asks for them. Each code of the parameter "codes"
 must stand in the content channel exactly, upper and lower case as given, and not as a part of a longer word: next to it

@@ -11,19 +11,19 @@ import (
 	"github.com/benchproxy/benchproxy/internal/strict"
 )
 
-// Level is how thorough a suite is. A stronger level asks for all that a weaker one does.
+// Level is how thorough a suite is. What a stronger level has in common with a weaker one it asks in the same words, so that
+// its pass holds for both.
 type Level int
 
-// The levels, weakest first. A gate that no suite runs by itself has LevelNone.
+// The levels, weakest first. Which gates a level runs is what its plan says: scenario.GateLevels.
 const (
-	LevelNone Level = iota
-	LevelDev
+	LevelDev Level = iota + 1
 	LevelFast
 	LevelQuick
 	LevelFull
 )
 
-var levelNames = [...]string{LevelNone: "none", LevelDev: "dev", LevelFast: "fast", LevelQuick: "quick", LevelFull: "full"}
+var levelNames = [...]string{LevelDev: "dev", LevelFast: "fast", LevelQuick: "quick", LevelFull: "full"}
 
 // String is the word the command line knows.
 func (l Level) String() string { return levelNames[l] }
@@ -31,7 +31,7 @@ func (l Level) String() string { return levelNames[l] }
 // ParseLevel reads dev, fast, quick or full.
 func ParseLevel(word string) (Level, error) {
 	i := slices.Index(levelNames[:], word)
-	if i <= int(LevelNone) {
+	if i < int(LevelDev) {
 		return 0, fmt.Errorf("read level %q: %w: levels are %s", word, exchange.ErrUsage, strings.Join(levelNames[LevelDev:], ", "))
 	}
 	return Level(i), nil
@@ -41,7 +41,6 @@ func ParseLevel(word string) (Level, error) {
 type Gate struct {
 	ID      string
 	Version int        // grows when the same evidence can get another verdict
-	Level   Level      // the weakest level whose suite runs it
 	Family  string     // answer, tool, golden
 	Summary string     // one line
 	Explain string     // the rule in full, with what each status means

@@ -140,7 +140,7 @@ const defaultAloneRuns = 4
 
 func consistencyGates() []Gate {
 	return []Gate{{
-		ID: "consistency", Version: 1, Level: LevelDev, Family: "golden",
+		ID: "consistency", Version: 1, Family: "golden",
 		Summary: "requests that ran together are answered as each of them is alone",
 		Explain: `The exchanges of the case are requests that ran together; the stamps must show that at least two did. Each is sent
 again alone, until two of its answers alone share a path, which is the number of tokens from the prompt cache. Those

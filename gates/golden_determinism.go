@@ -29,13 +29,14 @@ func (p *determinismParams) Validate() error {
 
 func determinismGates() []Gate {
 	return []Gate{{
-		ID: "determinism", Version: 1, Level: LevelNone, Family: "golden",
+		ID: "determinism", Version: 2, Family: "golden",
 		Summary: "where the answers of an engine to one request differ from each other, and why",
 		Explain: `The request of the case is sent again: alone several times (reps), as pairs of one without the prompt cache and one
 with it (pairs), and several at once (concurrency). Two different answers alone on one path (cached tokens) are a
 race. A difference between without and with cache is a flip by the cache, one between alone and at once one of
 neighbors: each must be a near-tie of the engine's own list. A wave of which no two ran together, by their stamps,
-says nothing and makes it incomparable. fail: a race, or a difference that is no near-tie.`,
+says nothing and makes it incomparable, and so does any of the answers that is missing. fail: a race, or a difference
+that is no near-tie.`,
 		Params: func() any { return &determinismParams{Reps: 5, Pairs: 2, Concurrency: 4} },
 		judge:  determinism,
 	}}
@@ -141,12 +142,17 @@ func determinismFinding(probes []*probe, p *determinismParams) Finding {
 	for _, a := range together.answers {
 		xs = append(xs, a.x)
 	}
-	if p.Concurrency > 0 && mostTogether(xs) < 2 {
+	if p.Concurrency > 0 && together.Why == "" && mostTogether(xs) < 2 {
 		return incomparable("no two of the requests that were to run together did")
 	}
 	for _, other := range together.answers {
 		if f, bad := apart(x, other, "neighbors"); bad {
 			return f
+		}
+	}
+	for _, p := range probes { // what was not answered was not found alike
+		if p.Why != "" {
+			return incomparable("%s: an answer is missing: %s", p.Name, p.Why)
 		}
 	}
 	return ok()

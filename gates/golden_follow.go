@@ -3,6 +3,7 @@ package gates
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -137,6 +138,7 @@ func (e *Evidence) reply(id string) (r *exchange.Reply, found bool) {
 type wants struct {
 	e     *Evidence
 	needs exchange.Needs
+	broke int // answers that came and are no evidence: broken off, refused for the time being, not whole on record
 }
 
 // reply is the whole and complete answer to a need. Without it, missing says why: "" means that it is asked for now.
@@ -152,14 +154,25 @@ func (w *wants) reply(n exchange.Need) (a *answer, missing string, ok bool) {
 		return nil, r.Reason, false
 	}
 	if r.Exchange.State == exchange.StateTruncated || !r.Exchange.Response.Body.Whole() {
-		return nil, "the record of the answer is not whole", false
+		w.broke++
+		return nil, fmt.Sprintf("the record of the %s's answer is not whole", n.Party), false
 	}
 	a = replyAnswer(r.Exchange)
-	if s := r.Exchange.Response.Status; s/100 != 2 || a.told.Outcome != exchange.OutcomeComplete {
-		return nil, fmt.Sprintf("the engine answered with status %d, %s", s, a.told.Outcome), false
+	switch s := r.Exchange.Response.Status; {
+	case s == 0:
+		w.broke++
+		return nil, fmt.Sprintf("the %s did not answer: %s", n.Party, outcomeText(a)), false
+	case s/100 != 2 || a.told.Outcome != exchange.OutcomeComplete:
+		if s/100 != 4 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout { // other 4xx say that it cannot be had
+			w.broke++
+		}
+		return nil, fmt.Sprintf("the %s answered with status %d, %s", n.Party, s, outcomeText(a)), false
 	}
 	return a, "", true
 }
+
+// outcomeText is what an answer came to, with its cause.
+func outcomeText(a *answer) string { return Turn{a.x, a.told}.outcome() }
 
 // body writes the body of a request.
 func body(fields map[string]any) json.RawMessage {

@@ -55,7 +55,7 @@ which both differ (cache, concurrency) are named in the detail.`
 
 func nearTieGates() []Gate {
 	return []Gate{{
-		ID: "near_tie", Version: 1, Level: LevelDev, Family: "golden",
+		ID: "near_tie", Version: 1, Family: "golden",
 		Summary: "every answer follows the reference, up to near-ties of its own",
 		Explain: tieExplain + viewsExplain + `
 With re_recordings a failure asks for more recordings of the reference first; with variants for its first choice
@@ -65,7 +65,7 @@ furthest counts, whether or not it is the easier one.` + refusedExplain,
 		Params: func() any { return &nearParams{} },
 		judge:  nearTies,
 	}, {
-		ID: "text_divergence", Version: 1, Level: LevelDev, Family: "golden",
+		ID: "text_divergence", Version: 1, Family: "golden",
 		Summary: "every answer has the text of the reference",
 		Explain: `The text of every turn is that of the golden, in whatever tokens, up to where either ended at its limit. fail: it
 parts, and the detail says where. Drawn tokens are compared only when seed, cached tokens, concurrency and build are

@@ -36,7 +36,7 @@ type overLimitParams struct {
 
 func needleGates() []Gate {
 	return []Gate{{
-		ID: "needle", Version: 1, Level: LevelDev, Family: "golden",
+		ID: "needle", Version: 1, Family: "golden",
 		Summary: "what is hidden in a long prompt is found, or the reference does not find it either",
 		Explain: `The content of the last answer holds every expected text; or the reference's recording of the same prompt lacks one
 too; or the answer leaves that recording at a near-tie, by the rule of near_tie with views. Retrieval alone is no
@@ -46,7 +46,7 @@ divergence is a real one.`,
 		Params: func() any { return &needleParams{} },
 		judge:  needle,
 	}, {
-		ID: "over_limit", Version: 1, Level: LevelDev, Family: "golden",
+		ID: "over_limit", Version: 1, Family: "golden",
 		Summary: "a prompt over the limit is a clean 400, and the server is healthy after",
 		Explain: `The exchange of the case asked for more than the server can hold. Its answer must be a whole 400 with an error
 object that has a message; then the server must answer a GET of the health path with a 2xx. fail: any other status
@@ -55,7 +55,7 @@ not answer after.`,
 		Params: func() any { return &overLimitParams{Health: "/v1/models"} },
 		judge:  overLimit,
 	}, {
-		ID: "vision", Version: 2, Level: LevelDev, Family: "golden",
+		ID: "vision", Version: 2, Family: "golden",
 		Summary: "prompts with images have as many tokens as the reference's, and answers follow it",
 		Explain: `The number of prompt tokens of every turn is that of the golden: resizing, limits and markers of images all show in
 it. Then the near-tie rule is applied with the golden's own lists alone: the reference's views do not hold for

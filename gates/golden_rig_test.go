@@ -26,6 +26,8 @@ type lab struct {
 	name string
 	n    int
 	at   time.Time
+	// spoil changes what was answered to a need; nil for nothing.
+	spoil func(exchange.Need, *exchange.Exchange)
 }
 
 func newLab(t testing.TB, name string, o sim.ToyOptions) *lab {
@@ -54,6 +56,9 @@ func (l *lab) ask(asks ...exchange.Need) (xs []*exchange.Exchange) {
 		tl.Wall = l.at
 		tl.SendStart, tl.HeaderRead, tl.FirstRead, tl.LastRead, tl.BodyEnd = exchange.MarkAt(1000), exchange.MarkAt(2000), exchange.MarkAt(2000), exchange.MarkAt(2000), exchange.MarkAt(2000)
 		tl.Reads = []exchange.Read{{At: 2000, Size: len(answer)}}
+		if l.spoil != nil {
+			l.spoil(n, x)
+		}
 		xs = append(xs, x)
 	}
 	for _, d := range done {

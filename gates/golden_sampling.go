@@ -32,7 +32,7 @@ func (p *samplingParams) Validate() error {
 
 func samplingGates() []Gate {
 	return []Gate{{
-		ID: "sampling", Version: 1, Level: LevelDev, Family: "golden",
+		ID: "sampling", Version: 1, Family: "golden",
 		Summary: "temperature 0, top_k 1, seeds and draws do what they say",
 		Explain: `The exchange of the case was answered at temperature 0. top_k 1 must give the same answer (or leave it at a near-tie
 of the engine's own list); a seed must reproduce its answer on one path (cached tokens), since cache and neighbors

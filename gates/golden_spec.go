@@ -24,7 +24,7 @@ func (p *specParams) Validate() error {
 
 func specGates() []Gate {
 	return []Gate{{
-		ID: "speculative_lossless", Version: 1, Level: LevelDev, Family: "golden",
+		ID: "speculative_lossless", Version: 1, Family: "golden",
 		Summary: "drafting changes no answer",
 		Explain: `Every exchange of the case was answered with drafts, and its engine says so. Each is asked again of the same engine
 without drafts (by request fields or another launch), and must be the same: tokens where both tell them, else

@@ -84,11 +84,15 @@ func judgeTie(w *wants, turn int, a *answer, goldens []*exchange.Golden, o *tieO
 	if refused != nil {
 		return j.settle(exchange.VerdictIncomparable, "the golden is refused for its "+refused.Error())
 	}
+	broke := w.broke
 	d := j.against(f)
-	if d.Status != string(exchange.VerdictFail) || o.rerecord == 0 || len(w.needs) > 0 {
-		return d
+	if failed := d.Status == string(exchange.VerdictFail); failed && o.rerecord > 0 && len(w.needs) == 0 {
+		d = j.again(d)
 	}
-	return j.again(d)
+	if d.Status == string(exchange.VerdictFail) && w.broke > broke { // what could have saved it came broken
+		d.Status = string(exchange.VerdictIncomparable)
+	}
+	return d
 }
 
 // against judges the answer by one recording.
@@ -114,10 +118,11 @@ func (j *tieJudge) against(f followed) tieDetail {
 // answer follows no less far than the one before, and from which it parts at a near-tie, settles it.
 func (j *tieJudge) again(failed tieDetail) tieDetail {
 	best, before := failed, j.f
-	more := j.recordings()
+	more, lacks := j.recordings()
 	if len(j.w.needs) > 0 {
 		return failed
 	}
+	best.Why += lacks
 	for _, g := range more {
 		f := followed{golden: g, pairing: before.pairing, script: scriptOfGolden(g), answer: before.answer}
 		f.divergence = diverge(f.script, f.answer)
@@ -244,33 +249,36 @@ func (j *tieJudge) near() bool {
 
 func (j *tieJudge) ruled(t tie) { j.d.Rule, j.d.Gap, j.d.tie = t.rule, t.gap, t }
 
-// recordings are further recordings of the reference, of the golden's prompt by its ids.
-func (j *tieJudge) recordings() (more []*exchange.Golden) {
-	if j.o.rerecord == 0 || !llamaCpp(j.f.golden) {
-		return nil
+// recordings are further recordings of the reference, of the golden's prompt by its ids. lacks says which are not to be
+// had, as the end of a sentence.
+func (j *tieJudge) recordings() (more []*exchange.Golden, lacks string) {
+	if !llamaCpp(j.f.golden) {
+		return nil, ""
 	}
 	g, p := j.f.golden, j.place()
-	ids, _, ok := p.prompt()
+	ids, missing, ok := p.prompt()
 	if !ok {
-		return nil
+		return nil, "; without re-recordings: " + missing
 	}
 	for i := range j.o.rerecord {
 		need := exchange.Need{ID: p.id("recording", strconv.Itoa(i+1)), Party: exchange.Reference, Method: "POST", Path: "/completion",
 			Body: body(map[string]any{"prompt": ids, "n_predict": len(g.Tokens), "temperature": 0, "n_probs": topPlaces, "return_tokens": true,
 				"post_sampling_probs": false, "cache_prompt": false, "stream": false, "seed": i + 1}), // greedy: the seed only tells the takes apart
 			Why: "another recording of the reference, which is not the same from run to run"}
-		a, _, ok := j.w.reply(need)
+		a, missing, ok := j.w.reply(need)
 		if !ok {
+			lacks += fmt.Sprintf("; without re-recording %d: %s", i+1, missing)
 			continue
 		}
 		again, err := GoldenOf(a.x, Recording{ID: a.x.ID, Weights: g.Weights, Unnamed: true, Engine: g.Engine, Turn: g.Turn, Drafting: g.Drafting})
 		if err != nil {
+			lacks += fmt.Sprintf("; without re-recording %d: %v", i+1, err)
 			continue
 		}
 		again.Alternate = g.Alternate + i + 1
 		more = append(more, again)
 	}
-	return more
+	return more, lacks
 }
 
 // variants asks the reference for the place under other launch flags. Where its first choice is then another and the

@@ -12,7 +12,7 @@ import (
 // shapeGate is the gate of every answer that calls tools.
 func shapeGate() Gate {
 	return Gate{
-		ID: "tool_call_shape", Version: 1, Level: LevelDev, Family: "tool",
+		ID: "tool_call_shape", Version: 1, Family: "tool",
 		Summary: "tool calls name a declared tool, with arguments that its schema allows",
 		Explain: `Every tool call of every turn is held against what its own request declared, in the dialect of the request:
 - it names a declared tool (calls that the engine runs itself, such as a search of its own, are not looked at);

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/gates"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/replay/scenario"
 )
 
 func (p *program) gateCommand() *cli.Command {
@@ -25,12 +27,15 @@ func (p *program) gateCommand() *cli.Command {
 	}
 }
 
+// gateRowVersion is the version of the documents of gate ls and gate explain.
+const gateRowVersion = 2
+
 // gateRow is a gate as documents show it.
 type gateRow struct {
 	ID      string          `json:"id"`
 	Version int             `json:"version"`
 	Family  string          `json:"family"`
-	Level   string          `json:"level"`   // the weakest suite that runs it; none = no suite by itself
+	Levels  []string        `json:"levels"`  // of gate --suite that run it, weakest first
 	Unasked bool            `json:"unasked"` // replay --revalidate judges exchanges by it that belong to no suite
 	Summary string          `json:"summary"`
 	Params  json.RawMessage `json:"params"` // names of its parameters, with the values that mean "not said"; null when it has none
@@ -38,7 +43,10 @@ type gateRow struct {
 }
 
 func gateRowOf(g gates.Gate) gateRow {
-	row := gateRow{ID: g.ID, Version: g.Version, Family: g.Family, Level: g.Level.String(), Unasked: g.Unasked(), Summary: g.Summary, Params: json.RawMessage("null")}
+	row := gateRow{ID: g.ID, Version: g.Version, Family: g.Family, Levels: scenario.GateLevels(g.ID), Unasked: g.Unasked(), Summary: g.Summary, Params: json.RawMessage("null")}
+	if row.Levels == nil {
+		row.Levels = []string{}
+	}
 	if g.Params != nil {
 		if b, err := json.Marshal(g.Params()); err == nil { // parameters are read as JSON: they can be written so too
 			row.Params = b
@@ -46,6 +54,9 @@ func gateRowOf(g gates.Gate) gateRow {
 	}
 	return row
 }
+
+// levels are the levels in one word each.
+func (r *gateRow) levels() string { return cmp.Or(strings.Join(r.Levels, " "), "-") }
 
 func (p *program) gateLs(c *cli.Context) error {
 	if err := exactArgs(c); err != nil {
@@ -56,23 +67,24 @@ func (p *program) gateLs(c *cli.Context) error {
 		doc := struct {
 			Schema int       `json:"schema"`
 			Gates  []gateRow `json:"gates"`
-		}{Schema: 1}
+		}{Schema: gateRowVersion}
 		for _, g := range all {
 			doc.Gates = append(doc.Gates, gateRowOf(g))
 		}
 		return json.NewEncoder(p.Stdout).Encode(doc)
 	}
-	t := table{cols: []column{{head: "GATE"}, {head: "VERSION", right: true}, {head: "FAMILY"}, {head: "LEVEL"}, {head: "UNASKED"}, {head: "WHAT IT HOLDS"}}}
+	t := table{cols: []column{{head: "GATE"}, {head: "VERSION", right: true}, {head: "FAMILY"}, {head: "LEVELS"}, {head: "UNASKED"}, {head: "WHAT IT HOLDS"}}}
 	for _, g := range all {
 		row := gateRowOf(g)
 		unasked := "-"
 		if row.Unasked {
 			unasked = "yes"
 		}
-		t.add(row.ID, fmt.Sprint(row.Version), row.Family, row.Level, unasked, row.Summary)
+		t.add(row.ID, fmt.Sprint(row.Version), row.Family, row.levels(), unasked, row.Summary)
 	}
 	t.print(p.Stdout)
-	fmt.Fprintln(p.Stdout, "LEVEL: the weakest suite that runs it. UNASKED: judges exchanges of no suite, by what their own requests asked for.")
+	fmt.Fprintln(p.Stdout, "LEVELS: of gate --suite that run it, on an engine that has what it is about; - is for gates of other scenarios, and of your own choice.\n"+
+		"UNASKED: judges exchanges of no suite, by what their own requests asked for.")
 	return nil
 }
 
@@ -94,9 +106,9 @@ func (p *program) gateExplain(c *cli.Context) error {
 		return json.NewEncoder(p.Stdout).Encode(struct {
 			Schema int `json:"schema"`
 			gateRow
-		}{1, row})
+		}{gateRowVersion, row})
 	}
-	fmt.Fprintf(p.Stdout, "%s, version %d: %s\nfamily %s, level %s\n\n%s\n", row.ID, row.Version, row.Summary, row.Family, row.Level, row.Explain)
+	fmt.Fprintf(p.Stdout, "%s, version %d: %s\nfamily %s, levels %s\n\n%s\n", row.ID, row.Version, row.Summary, row.Family, row.levels(), row.Explain)
 	if g.Params != nil {
 		fmt.Fprintf(p.Stdout, "\nparameters: %s\n", row.Params)
 	}

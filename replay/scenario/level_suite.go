@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
@@ -43,6 +44,8 @@ type LevelOptions struct {
 	Window int     // tokens that a prompt and its answer may have together; 0 where it is not known
 	Images []Image // beside the built-in ones
 	Drafts Drafts
+	// Thinking says that it is known how both engines are told to think, and not to: loops are run both ways then.
+	Thinking bool
 }
 
 // Drafts say whether the engine drafts, and how it answers without.
@@ -60,18 +63,19 @@ const (
 	prefillLimit = 4   // tokens of an answer of which only the prompt matters
 )
 
+// levelNames are the levels, weakest first.
+var levelNames = [...]string{"dev", "fast", "quick", "full"}
+
 // LevelPlan lists the cases of a level, and what of it is left out and why.
 func LevelPlan(o LevelOptions) (cases []LevelCase, gaps []LevelGap, err error) {
-	if !slices.Contains([]string{"dev", "fast", "quick", "full"}, o.Level) {
-		return nil, nil, fmt.Errorf("plan level %q: %w: levels are dev, fast, quick, full", o.Level, exchange.ErrUsage)
+	if !slices.Contains(levelNames[:], o.Level) {
+		return nil, nil, fmt.Errorf("plan level %q: %w: levels are %s", o.Level, exchange.ErrUsage, strings.Join(levelNames[:], ", "))
 	}
 	quick := o.Level == "quick" || o.Level == "full"
 	compared := Level(o.Level, o.Window)
 	of := func(family string, list ...Scenario) {
 		for _, s := range list {
-			if s.Blocking = true; family != FamilyAgent && family != FamilyVision { // what has no tools or images is no failure of these
-				s.checks = append([]exchange.Check{check("finish_reason", `{"allow":["stop","tool_calls","length"]}`)}, s.checks...)
-			}
+			s.Blocking, s.checks = true, slices.Concat(answerChecks(family), s.checks)
 			cases = append(cases, LevelCase{Scenario: s, Family: family})
 		}
 	}
@@ -81,6 +85,9 @@ func LevelPlan(o LevelOptions) (cases []LevelCase, gaps []LevelGap, err error) {
 		})
 	}
 	of(FamilyConsistency, together())
+	if quick {
+		of(FamilyConsistency, repeated())
+	}
 	of(FamilyPrompts, pick("near_tie", "prompt_")...)
 	of(FamilyDocuments, pick("near_tie", "document_")...)
 	if o.Level != "fast" {
@@ -88,7 +95,10 @@ func LevelPlan(o LevelOptions) (cases []LevelCase, gaps []LevelGap, err error) {
 		spec, gap := speculated(o.Drafts, quick)
 		of(FamilySpeculation, spec...)
 		gaps = append(gaps, gap...)
-		of(FamilyAgent, agentLoop())
+		of(FamilyAgent, agentLoops(o.Thinking, quick)...)
+		if !o.Thinking {
+			gaps = append(gaps, LevelGap{FamilyAgent, "agent_turns", "behind thinking: it is not known how the engines are told to think"})
+		}
 	}
 	of(FamilyVision, imaged(o)...)
 	if o.Level != "fast" {
@@ -96,6 +106,34 @@ func LevelPlan(o LevelOptions) (cases []LevelCase, gaps []LevelGap, err error) {
 	}
 	cases, gaps = o.limits(cases, gaps)
 	return cases, append(gaps, o.unfit(compared)...), nil
+}
+
+// answerChecks are the rules that look at every answer of a family alone: they cost nothing, since it is asked for anyway.
+// What has no tools or images is no failure of these, so theirs are left to the gates that know.
+func answerChecks(family string) []exchange.Check {
+	asked := []exchange.Check{check("finish_reason", `{"allow":["stop","tool_calls","length"]}`), {Gate: "usage_present"}}
+	switch family {
+	case FamilyAgent, FamilyVision:
+		return nil
+	case FamilyPrompts, FamilyDocuments:
+		return append(asked, exchange.Check{Gate: "degenerate"})
+	}
+	return asked
+}
+
+// GateLevels are the levels, weakest first, whose plan runs a gate on an engine that has all of it: that drafts, and whose
+// context is known and large enough. nil for a gate that no level runs.
+func GateLevels(gate string) (levels []string) {
+	drafts := true
+	for _, level := range levelNames {
+		cases, _, err := LevelPlan(LevelOptions{Level: level, Window: 1 << 20, Drafts: Drafts{On: &drafts, OffVariant: "off"}})
+		if err == nil && slices.ContainsFunc(cases, func(c LevelCase) bool {
+			return slices.ContainsFunc(c.checks, func(of exchange.Check) bool { return of.Gate == gate })
+		}) {
+			levels = append(levels, level)
+		}
+	}
+	return levels
 }
 
 // limits adds what depends on the size of the context: a prompt over it, and those that fill it.
@@ -152,6 +190,15 @@ func together() Scenario {
 	}
 }
 
+// repeated is a request that is sent again and again: alone, without the prompt cache and with it, and with neighbors.
+func repeated() Scenario {
+	s := compared("repeated", "one request again and again: alone, from the cache and with neighbors", func() string {
+		return "Describe the way from a seed to a tree in four sentences."
+	})
+	s.Cold, s.checks = true, []exchange.Check{check("determinism", `{"reps":5,"pairs":2,"concurrency":4}`)}
+	return s
+}
+
 // sampled is a request whose sampling is tried out. Each is computed whole, so that all take one path.
 func sampled(draws bool) Scenario {
 	params, id := `{"seeds":5,"seed_runs":4,"draws":0,"tolerance_tv":0.01,"false_positive":0.001}`, "sampling"
@@ -162,21 +209,6 @@ func sampled(draws bool) Scenario {
 		return "Write the first sentence of a story about a traveler who finds a door in the desert."
 	})
 	s.Cold, s.checks = true, []exchange.Check{check("sampling", params)}
-	return s
-}
-
-// agentLoop is the workflow of the run matrix, whose turns are compared.
-func agentLoop() Scenario {
-	s := Scenario{
-		ID: "agent_loop", Suite: SuiteLevels, Summary: "a tool loop, every turn compared", Turns: 3, maxTokens: 512, checks: []exchange.Check{{Gate: "agent_turns"}},
-	}
-	first, next := agentic(matrixTotal)
-	s.next = next
-	s.first = func(o Options) chat {
-		c := first(o)
-		c.Logprobs, c.TopLogprobs = true, levelTop
-		return c
-	}
 	return s
 }
 

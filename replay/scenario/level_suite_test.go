@@ -26,16 +26,16 @@ func TestLevelPlans(t *testing.T) {
 	on := true
 	drafts := Drafts{On: &on, OffFields: json.RawMessage(`{"draft":false}`)}
 	want := map[string]map[string]int{
-		"dev": {FamilyConsistency: 1, FamilyPrompts: 12, FamilyDocuments: 2, FamilySampling: 1, FamilySpeculation: 6, FamilyAgent: 1, FamilyVision: 2,
+		"dev": {FamilyConsistency: 1, FamilyPrompts: 12, FamilyDocuments: 2, FamilySampling: 1, FamilySpeculation: 6, FamilyAgent: 5, FamilyVision: 2,
 			FamilyNeedle: 1, FamilyLimit: 1},
 		"fast": {FamilyConsistency: 1, FamilyPrompts: 20, FamilyDocuments: 6, FamilyVision: 6},
-		"quick": {FamilyConsistency: 1, FamilyPrompts: 20, FamilyDocuments: 6, FamilySampling: 1, FamilySpeculation: 16, FamilyAgent: 1, FamilyVision: 7,
+		"quick": {FamilyConsistency: 2, FamilyPrompts: 20, FamilyDocuments: 6, FamilySampling: 1, FamilySpeculation: 16, FamilyAgent: 8, FamilyVision: 7,
 			FamilyNeedle: 2, FamilyLimit: 1},
-		"full": {FamilyConsistency: 1, FamilyPrompts: 20, FamilyDocuments: 6, FamilySampling: 1, FamilySpeculation: 16, FamilyAgent: 1, FamilyVision: 7,
+		"full": {FamilyConsistency: 2, FamilyPrompts: 20, FamilyDocuments: 6, FamilySampling: 1, FamilySpeculation: 16, FamilyAgent: 8, FamilyVision: 7,
 			FamilyNeedle: 3, FamilyLimit: 1, FamilyPrefill: 1},
 	}
 	for level, families := range want {
-		o := LevelOptions{Level: level, Window: 131072, Drafts: drafts}
+		o := LevelOptions{Level: level, Window: 131072, Drafts: drafts, Thinking: true}
 		if families[FamilyVision] == 7 {
 			o.Images = []Image{{Name: "own", Bytes: []byte("GIF8")}}
 		}
@@ -68,6 +68,28 @@ func TestLevelPlans(t *testing.T) {
 	}
 }
 
+// TestGateLevels holds which levels run which gates, and that nothing but the plans says so: a gate that stands here is one
+// that a plan asks for, and the other way round.
+func TestGateLevels(t *testing.T) {
+	all, most := []string{"dev", "fast", "quick", "full"}, []string{"dev", "quick", "full"}
+	want := map[string][]string{
+		"finish_reason": all, "usage_present": all, "degenerate": all, "near_tie": all, "consistency": all, "vision": all,
+		"sampling": most, "speculative_lossless": most, "agent_turns": most, "needle": most, "over_limit": most, "determinism": {"quick", "full"},
+	}
+	got := map[string][]string{}
+	for _, g := range gates.All() {
+		if levels := GateLevels(g.ID); levels != nil {
+			got[g.ID] = levels
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if GateLevels("prefill") != nil || GateLevels("") != nil {
+		t.Error("a gate that is none has levels")
+	}
+}
+
 // TestLevelGaps holds that what is left out of a level is named with the reason.
 func TestLevelGaps(t *testing.T) {
 	on, off := true, false
@@ -75,15 +97,16 @@ func TestLevelGaps(t *testing.T) {
 		o    LevelOptions
 		want []string
 	}{
-		"nothing known": {LevelOptions{Level: "dev"}, []string{"speculation speculative_lossless: it is not known whether the engine drafts", "limit over_limit: the size of the context is not known"}},
-		"no drafts":     {LevelOptions{Level: "dev", Window: 1 << 17, Drafts: Drafts{On: &off}}, []string{"speculation speculative_lossless: the engine does not draft"}},
-		"no way off":    {LevelOptions{Level: "dev", Window: 1 << 17, Drafts: Drafts{On: &on}}, []string{"speculation speculative_lossless: the engine drafts, and it is not known how"}},
-		"bad fields": {LevelOptions{Level: "dev", Window: 1 << 17, Drafts: Drafts{OffFields: json.RawMessage(`{`)}},
+		"nothing known": {LevelOptions{Level: "dev"}, []string{"speculation speculative_lossless: it is not known whether the engine drafts",
+			"agent agent_turns: behind thinking: it is not known", "limit over_limit: the size of the context is not known"}},
+		"no drafts":     {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{On: &off}}, []string{"speculation speculative_lossless: the engine does not draft"}},
+		"no way off":    {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{On: &on}}, []string{"speculation speculative_lossless: the engine drafts, and it is not known how"}},
+		"bad fields": {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{OffFields: json.RawMessage(`{`)}},
 			[]string{"speculation speculative_lossless: the fields that turn drafts off are no JSON object"}},
-		"by launch": {LevelOptions{Level: "dev", Window: 1 << 17, Drafts: Drafts{OffVariant: "--draft-max 0"}}, nil},
-		"small": {LevelOptions{Level: "dev", Window: 2048, Drafts: Drafts{On: &off}},
+		"by launch": {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{OffVariant: "--draft-max 0"}}, nil},
+		"small": {LevelOptions{Level: "dev", Window: 2048, Thinking: true, Drafts: Drafts{On: &off}},
 			[]string{"speculation speculative_lossless: the engine does not draft", "documents near_tie: document_2k does not fit", "needle needle: needle_16384_50 does not fit"}},
-		"full without a window": {LevelOptions{Level: "full", Drafts: Drafts{On: &off}}, []string{"speculation speculative_lossless: the engine does not draft",
+		"full without a window": {LevelOptions{Level: "full", Thinking: true, Drafts: Drafts{On: &off}}, []string{"speculation speculative_lossless: the engine does not draft",
 			"limit over_limit: the size", "needle needle: the full context", "prefill usage_present: the full context"}},
 	} {
 		_, gaps, err := LevelPlan(c.o)

@@ -92,8 +92,8 @@ var (
 )
 
 // Request is the request that follows the answers so far, the first one when there are none. Of requests that are sent
-// together only the number of answers counts. The error is ErrOver behind
-// the last turn, or wraps ErrStopped when an answer lacks what the next turn rests on; it names the turn.
+// together only the number of answers counts. The error is ErrOver behind the last turn, or behind an answer that needs no
+// further one; or it wraps ErrStopped when an answer lacks what the next turn rests on; it names the turn.
 func (s Scenario) Request(o Options, answers []Answer) (Request, error) {
 	if len(answers) >= s.Turns {
 		return Request{}, ErrOver
@@ -109,6 +109,9 @@ func (s Scenario) Request(o Options, answers []Answer) (Request, error) {
 	for turn, a := range answers {
 		messages := body.Messages
 		next, err := s.next(o, turn, body, a)
+		if errors.Is(err, ErrOver) {
+			return Request{}, ErrOver
+		}
 		if err != nil {
 			return Request{}, fmt.Errorf("%w behind turn %d/%d: %w", ErrStopped, turn+1, s.Turns, err)
 		}
