@@ -18,7 +18,8 @@ type Tally struct {
 	mu       sync.Mutex
 	planned  int
 	items    map[itemName]*itemState
-	sizes    map[string]int // requests of each wave as planned
+	whole    map[itemName]int // turns of conversations that are whole with fewer than planned
+	sizes    map[string]int   // requests of each wave as planned
 	waves    map[string]*waveState
 	rates    []exchange.WaveRate
 	schedule measure.Schedule
@@ -94,6 +95,19 @@ func (t *Tally) Add(x *exchange.Exchange, a *measure.Analysis) {
 	}
 }
 
+// over takes it that a conversation is whole with so many turns: it has none in these waves, in which it was planned.
+func (t *Tally) over(name itemName, turns int, waves []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.whole == nil {
+		t.whole = map[itemName]int{}
+	}
+	t.whole[name] = turns
+	for _, w := range waves {
+		t.sizes[w]--
+	}
+}
+
 // turn notes what became of a turn. A later attempt stands for the earlier ones, whichever is told first.
 func (t *Tally) turn(x *exchange.Exchange, outcome exchange.Outcome) {
 	name := nameOf(x.Item)
@@ -144,9 +158,13 @@ func nameOf(p *exchange.PlanItem) itemName {
 func (t *Tally) itemCounts() exchange.ItemCounts {
 	c := t.counts
 	c.Planned = t.planned
-	for _, s := range t.items {
+	for name, s := range t.items {
+		turns := s.turns
+		if n, early := t.whole[name]; early {
+			turns = n
+		}
 		switch n := len(s.complete); {
-		case n >= s.turns:
+		case n >= turns:
 			c.Complete++
 		case s.broken:
 			c.Broken++

@@ -314,15 +314,27 @@ func (r *suiteRun) talk(c *SuiteCase, d *draft) error {
 		}
 		answers = append(answers, scenario.AnswerOf(a.Transcript))
 		next, err := r.draft(c, turn+1, answers)
-		if errors.Is(err, scenario.ErrStopped) {
+		switch {
+		case errors.Is(err, scenario.ErrOver): // the answer needs no further turn
+			r.over(c)
+			return nil
+		case errors.Is(err, scenario.ErrStopped):
 			c.Stopped = err
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		d = next
 	}
+}
+
+// over tells the tally of a case that is whole before its last planned turn.
+func (r *suiteRun) over(c *SuiteCase) {
+	var waves []string
+	for turn := len(c.Exchanges); turn < c.Member.Turns; turn++ {
+		waves = append(waves, r.waveOf(c.Member, turn))
+	}
+	r.tally.over(itemName{c.Case.ID, c.Member.Repeat}, len(c.Exchanges), waves)
 }
 
 // atOnce sends the requests of a case whose requests rest on no answer. All are made before the first is sent.

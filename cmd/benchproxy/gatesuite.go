@@ -293,6 +293,7 @@ func (g *gating) prepare(c *cli.Context) (err error) {
 	if off := g.profile(0).Requests.Drafts; g.plan.Drafts.OffFields == nil && off != nil && string(off.Off) != "null" {
 		g.plan.Drafts.OffFields = off.Off
 	}
+	g.plan.Thinking = g.thinks()
 	if g.o.Cases, g.o.Gaps, err = scenario.LevelPlan(g.plan); err != nil {
 		return err
 	}
@@ -308,6 +309,16 @@ func (g *gating) prepare(c *cli.Context) (err error) {
 	}
 	g.s.labels = labels
 	return g.start(c)
+}
+
+// thinks reports whether it is known how all engines are told to think.
+func (g *gating) thinks() bool {
+	for i := range g.s.targets {
+		if t := g.profile(i).Requests.Thinking; t == nil || len(t.On) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // announce says what is about to happen.
