@@ -26,8 +26,9 @@ type ServeOptions struct {
 	Relax  []RelaxRule // what two requests may differ in; only tried where nothing is recorded for the exact one
 	// Forward reaches a server that gets the misses. Nil refuses them: then there is nothing by which any request could
 	// leave this program.
-	Forward func(ctx context.Context) (net.Conn, error)
-	OnMiss  func(Miss) // is told of each miss, from many goroutines; nil = nobody
+	Forward  func(ctx context.Context) (net.Conn, error)
+	OnMiss   func(Miss)  // is told of each miss, from many goroutines; nil = nobody
+	OnAnswer func(Given) // is told of each recorded answer when it has ended, from many goroutines; nil = nobody
 }
 
 // Validate holds that the options make sense. The error wraps exchange.ErrUsage.
@@ -139,7 +140,10 @@ func (s *StandIn) give(req sim.Request, a *inquiry, found match) *sim.Script {
 	if found.again {
 		s.repeated.Add(1)
 	}
-	script.Done = s.ended
+	script.Done = func(r sim.Record) {
+		s.ended(r)
+		s.given(x, a, found, r)
+	}
 	return script
 }
 
@@ -184,7 +188,7 @@ func (s *StandIn) broken(req sim.Request, a *inquiry, err error) *sim.Script {
 	s.mu.Lock()
 	s.lost = cmp.Or(s.lost, err)
 	s.mu.Unlock()
-	s.tell(Miss{Key: a.key.Key, Method: req.Method, Target: a.request.Target, Why: MissBroken, Cause: err.Error()})
+	s.tell(Miss{Key: a.key.Key, Method: req.Method, Target: a.request.Target, Why: MissBroken, Cause: err.Error(), Trace: traceOf(req.Headers)})
 	return sim.ErrorScript(req, 500, "server_error", err.Error())
 }
 

@@ -48,6 +48,8 @@ type Miss struct {
 	Cause    string     `json:"cause,omitempty"`    // of MissBroken
 	Nearest  *Nearest   `json:"nearest"`            // null when nothing is recorded for the method and path
 	Recorded []string   `json:"recorded,omitempty"` // then the methods and paths that are, the first few
+
+	Trace []exchange.Header `json:"-"` // headers of the request that name its place in a trace
 }
 
 // Nearest is the recorded request that is most like one that was missed.
@@ -87,7 +89,7 @@ func (m *Miss) Text() string {
 // and, under replay_miss, as data.
 func (s *StandIn) miss(req sim.Request, a *inquiry, why MissReason) *sim.Script {
 	s.misses.Add(1)
-	m := Miss{Key: a.key.Key, Method: a.request.Method, Target: a.request.Target, Why: why}
+	m := Miss{Key: a.key.Key, Method: a.request.Method, Target: a.request.Target, Why: why, Trace: traceOf(req.Headers)}
 	s.explain.Lock()
 	m.Nearest = s.index.nearest(a)
 	s.explain.Unlock()

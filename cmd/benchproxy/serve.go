@@ -18,6 +18,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/internal/sim"
+	"github.com/benchproxy/benchproxy/internal/telemetry"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/recorder"
 	"github.com/benchproxy/benchproxy/replay"
@@ -206,6 +207,8 @@ type serving struct {
 	standIn *replay.StandIn
 	server  *scripted
 	misses  missNotes
+	telling telling
+	trace   *telemetry.Run // nil: nothing is traced
 
 	// What takes the misses; all nil where they are refused.
 	store    *recorder.Store
@@ -215,6 +218,7 @@ type serving struct {
 	front    *proxy.Server
 	ident    *identifier // nil: nobody is asked
 	counting *counting   // nil: as ident
+	meter    *meter      // of misses that are passed on and traced
 	inside   *sim.PipeListener
 	failed   chan error // front stopped by itself
 	wg       sync.WaitGroup
@@ -222,6 +226,9 @@ type serving struct {
 
 // open reads the index, and begins to serve.
 func (v *serving) open(c *cli.Context, p *program) error {
+	if err := v.openTelling(); err != nil {
+		return err
+	}
 	run, err := v.find(c, p)
 	if err != nil {
 		return err
@@ -246,7 +253,7 @@ func (v *serving) open(c *cli.Context, p *program) error {
 func (v *serving) options() (o replay.ServeOptions, err error) {
 	o = v.s.what
 	v.misses.out = v.env.Stderr
-	o.OnMiss = v.misses.add
+	o.OnMiss, o.OnAnswer = v.missed, v.given()
 	if v.s.onMiss != missError {
 		o.Forward, err = v.openFront()
 	}

@@ -46,7 +46,10 @@ func (v *serving) openFront() (func(context.Context) (net.Conn, error), error) {
 		if err := v.openRecord(&so); err != nil {
 			return nil, err
 		}
+	} else {
+		v.traceOnly(&so)
 	}
+	so.Tracer = v.tracer()
 	v.session = proxy.NewSession(so)
 	if v.front, err = proxy.NewServer(proxy.ServerOptions{Session: v.session, Upstream: v.upstream}); err != nil {
 		return nil, err
@@ -65,12 +68,13 @@ func (v *serving) openRecord(so *proxy.SessionOptions) (err error) {
 	}
 	run := newRun("record", v.s.name, v.s.targets)
 	run.Labels, run.Identity, run.Serve = v.s.labels, so.Identity, v.rules()
-	if v.writer, err = v.store.NewWriter(run, recorder.WriterOptions{Derive: v.derive, OnStored: v.learn}); err != nil {
+	if v.writer, err = v.store.NewWriter(run, recorder.WriterOptions{Derive: v.derive, OnStored: v.learn,
+		OnDropped: func(id exchange.ID, _ recorder.DropReason) { v.telling.tracing.Dropped(id) }}); err != nil {
 		return err
 	}
-	so.Run, so.Mode, so.Sink = run.ID, run.Mode, v.writer
+	so.Run, so.Mode, so.Sink = run.ID, run.Mode, v.telling.sink(v.writer)
 	if v.ident != nil {
-		v.counting = newCounting(watchedSink{next: v.writer, seen: v.ident.seen})
+		v.counting = newCounting(watchedSink{next: so.Sink, seen: v.ident.seen})
 		so.Sink = v.counting
 	}
 	return nil
@@ -100,6 +104,7 @@ func (v *serving) begin() error {
 // derive makes the row of a miss.
 func (v *serving) derive(x *exchange.Exchange) exchange.Summary {
 	a := measure.Analyze(x)
+	v.telling.measured(x, a)
 	row := measure.Summarize(x, a)
 	if v.ident == nil {
 		return row
@@ -133,6 +138,7 @@ func (v *serving) rules() *exchange.Serve {
 
 // learn makes a miss that was recorded an answer.
 func (v *serving) learn(row exchange.Summary) {
+	v.telling.tracing.Stored(&row)
 	if err := v.standIn.Add(v.store, &row); err != nil {
 		note(v.env.Stderr, "recorded miss %s: %v", row.ID, err)
 	}
@@ -155,10 +161,15 @@ func (v *serving) Close() error {
 	if v.upstream != nil {
 		errs = append(errs, v.upstream.Close())
 	}
-	if v.writer != nil {
-		_, err := v.writer.Close(context.Background())
-		errs = append(errs, err)
+	if v.meter != nil {
+		v.meter.Close()
 	}
+	served := exchange.Run{Name: v.named, State: exchange.RunComplete}
+	if v.writer != nil {
+		run, err := v.writer.Close(context.Background())
+		served, errs = run, append(errs, err)
+	}
+	v.endTrace(served)
 	v.closeReading()
 	if v.store != nil {
 		errs = append(errs, v.store.Close())

@@ -32,6 +32,9 @@ type SpanContext struct {
 // TraceParentHeader is the name of the header that carries a SpanContext.
 const TraceParentHeader = "traceparent"
 
+// TraceStateHeader is the name of the header that carries what the systems of a trace have added to it.
+const TraceStateHeader = "tracestate"
+
 // Valid reports whether both ids are there.
 func (c SpanContext) Valid() bool { return c.Trace != TraceID{} && c.Span != SpanID{} }
 

@@ -88,6 +88,7 @@ func (plannedIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 func (t *Tracing) tell(s settled) {
 	p := s.p
 	client := p.spans.client
+	client.links = append(client.links, p.links...)
 	client.attrs.str(ourState, s.state)
 	client.attrs.str(ourHash, s.key)
 	parent, remote := p.parent, p.remote

@@ -7,13 +7,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
@@ -176,41 +173,5 @@ func TestStatusesAreBounded(t *testing.T) {
 	}
 	if total != n {
 		t.Errorf("%d of %d are counted", total, n)
-	}
-}
-
-// TestMisses holds the spans of a stand-in's misses: one each below the run, bounded, and counted there.
-func TestMisses(t *testing.T) {
-	r := newRig(t, nil)
-	run := r.NewRun()
-	long := strings.Repeat("x", 1<<17)
-	run.Miss(Miss{Method: "POST", Target: "/v1/chat/completions?k=***", Key: "h1:1", Why: "not_recorded", Text: "a\x1b[2Jb", Nearest: "N", Differs: []string{"$.a", "$.b"}})
-	run.Miss(Miss{Method: long, Target: "/" + long, Key: long, Why: long, Text: long, Differs: slices.Repeat([]string{long}, 100)})
-	run.End(&exchange.Run{Mode: "serve", State: exchange.RunComplete})
-	r.Close()
-	spans := r.to.GetSpans()
-	if len(spans) != 3 {
-		t.Fatalf("%d spans", len(spans))
-	}
-	miss, root := spans[0], spans[2]
-	want := map[string]string{httpMethod: "POST", httpRoute: "/v1/chat/completions", urlPath: "/v1/chat/completions", urlQuery: "k=***", ourHash: "h1:1",
-		errorType: "replay_miss", ourMiss: "not_recorded", ourNearest: "N", ourDiffers: `["$.a","$.b"]`}
-	if d := cmp.Diff(want, attrsOf(miss.Attributes)); d != "" || miss.Name != "miss POST /v1/chat/completions" || miss.Status.Description != "a_[2Jb" {
-		t.Errorf("%s, %q (-want +got)\n%s", miss.Name, miss.Status.Description, d)
-	}
-	if miss.Parent.SpanID() != root.SpanContext.SpanID() || attrsOf(root.Attributes)[ourMisses] != "2" {
-		t.Errorf("below %s; the run tells %v", miss.Parent.SpanID(), attrsOf(root.Attributes))
-	}
-	for _, kv := range spans[1].Attributes {
-		if len(kv.Value.String()) > 20*maxValue {
-			t.Errorf("%s has %d bytes", kv.Key, len(kv.Value.String()))
-		}
-	}
-	var none *Run
-	none.Miss(Miss{})
-	off := newRig(t, nil, "OTEL_TRACES_SAMPLER", "always_off")
-	off.NewRun().Miss(Miss{})
-	if off.Close(); len(off.to.GetSpans()) != 0 {
-		t.Error("an unsampled run tells spans")
 	}
 }

@@ -77,9 +77,10 @@ const (
 	ourDropped     = "benchproxy.run.dropped"
 	ourExchanges   = "benchproxy.exchanges"
 	ourMisses      = "benchproxy.replay.misses"
-	ourMiss        = "benchproxy.replay.miss"    // why it is one
-	ourNearest     = "benchproxy.replay.nearest" // id of the recorded exchange that is most like it
-	ourDiffers     = "benchproxy.replay.differs" // paths at which it differs from that
+	ourSent        = "benchproxy.response.sent_bytes" // head and framing included
+	ourMiss        = "benchproxy.replay.miss"         // why it is one
+	ourNearest     = "benchproxy.replay.nearest"      // id of the recorded exchange that is most like it
+	ourDiffers     = "benchproxy.replay.differs"      // paths at which it differs from that
 )
 
 // Names of events on the client span and of their attributes.

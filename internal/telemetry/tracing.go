@@ -51,6 +51,7 @@ type Tracing struct {
 	told     sync.Once
 
 	settled chan settled
+	single  chan single
 	refused chan *exchange.Exchange
 	end     chan struct{}
 	ended   sync.WaitGroup
@@ -70,6 +71,7 @@ type place struct {
 	state  string               // tracestate of the trace
 	run    *Run                 // nil outside a run
 	cell   *cell                // of the run, nil for none
+	links  []exchange.SpanContext
 
 	spans *exchangeSpans // once it is measured
 }
@@ -79,6 +81,24 @@ type settled struct {
 	p     *place
 	state string // of its record
 	key   string
+}
+
+// single is a span that is told by itself, with its place.
+type single struct {
+	parent exchange.SpanContext
+	remote bool // parent came with a request
+	own    exchange.SpanContext
+	state  string // tracestate of the trace
+	span   span
+}
+
+// later tells a span from the goroutine of this Tracing, so that nobody waits for it.
+func (t *Tracing) later(s single) {
+	select {
+	case t.single <- s:
+	default:
+		t.missed.Add(1)
+	}
 }
 
 // Open begins tracing; the result is nil where Settings say off.
@@ -101,7 +121,7 @@ func Open(ctx context.Context, o Options) (*Tracing, error) {
 		resource.WithAttributes(attribute.String("service.name", "benchproxy"), attribute.String("service.version", o.Version)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	t := &Tracing{
-		o: o, settled: make(chan settled, maxSettled), refused: make(chan *exchange.Exchange, maxRefused),
+		o: o, settled: make(chan settled, maxSettled), single: make(chan single, maxSettled), refused: make(chan *exchange.Exchange, maxRefused),
 		end: make(chan struct{}), places: map[exchange.ID]*place{},
 	}
 	if err != nil { // a variable that says only half of what it should; the rest of it holds
@@ -161,13 +181,11 @@ func (t *Tracing) enter(id exchange.ID, p place, served bool, headers []exchange
 		return nil
 	}
 	out := []exchange.Header{{Name: exchange.TraceParentHeader, Value: p.client.TraceParent()}}
-	if _, has := exchange.HeaderValue(headers, traceState); has && !p.remote {
-		out = append(out, exchange.Header{Name: traceState}) // it belongs to a trace that is not gone on with
+	if _, has := exchange.HeaderValue(headers, exchange.TraceStateHeader); has && !p.remote {
+		out = append(out, exchange.Header{Name: exchange.TraceStateHeader}) // it belongs to a trace that is not gone on with
 	}
 	return out
 }
-
-const traceState = "tracestate"
 
 // inbound is the span that the headers of a request name as its parent, with the state of its trace. A request that names
 // two names none.
@@ -178,9 +196,9 @@ func inbound(headers []exchange.Header) (parent exchange.SpanContext, state stri
 		case strings.EqualFold(h.Name, exchange.TraceParentHeader):
 			n++
 			parent, _ = exchange.ParseTraceParent(h.Value)
-		case strings.EqualFold(h.Name, traceState) && state == "":
+		case strings.EqualFold(h.Name, exchange.TraceStateHeader) && state == "":
 			state = h.Value
-		case strings.EqualFold(h.Name, traceState):
+		case strings.EqualFold(h.Name, exchange.TraceStateHeader):
 			state += "," + h.Value
 		}
 	}
@@ -297,6 +315,8 @@ func (t *Tracing) run() {
 		select {
 		case s := <-t.settled:
 			t.tell(s)
+		case s := <-t.single:
+			t.emit(s.parent, s.remote, s.own, s.state, &s.span)
 		case x := <-t.refused:
 			t.judge(x)
 		case <-t.end:
@@ -318,6 +338,8 @@ func (t *Tracing) drain() {
 		select {
 		case s := <-t.settled:
 			t.tell(s)
+		case s := <-t.single:
+			t.emit(s.parent, s.remote, s.own, s.state, &s.span)
 		case x := <-t.refused:
 			t.judge(x)
 		default:
