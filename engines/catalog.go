@@ -208,6 +208,11 @@ func isObject(raw json.RawMessage) bool {
 }
 
 func (p Profile) checkControl() error {
+	if p.Daemon != nil {
+		if err := p.Daemon.check(); err != nil {
+			return err
+		}
+	}
 	if p.Launch != nil {
 		if err := p.Launch.check(); err != nil {
 			return err

@@ -33,6 +33,28 @@ func TestLaunchRefuses(t *testing.T) {
 	}
 }
 
+func TestDaemonRefuses(t *testing.T) {
+	const commands = `,"load":["x","$model"],"unload":["x","$model"]`
+	for daemon, want := range map[string]string{
+		`"file":"/etc/x","addresses":"a","start":"s"` + commands:                       "is no file below the home directory",
+		`"file":"../x","addresses":"a","start":"s"` + commands:                         "is no file below the home directory",
+		`"file":"x","start":"s"` + commands:                                            "it needs the key of its addresses",
+		`"file":"x","addresses":"a"` + commands:                                        "how it is started",
+		`"file":"x","addresses":"a","start":"s"`:                                       "is a program and arguments",
+		`"file":"x","addresses":"a","start":"s","load":["$model"],"unload":["$model"]`: "is a program and arguments",
+	} {
+		err := builtin(t).Add([]byte(`{"schema":1,"id":"ours","name":"Ours","kind":"server","recognize":{},"requests":{},"daemon":{` + daemon + `}}`))
+		if !errors.Is(err, exchange.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	for _, p := range builtin(t).Profiles() {
+		if (p.Daemon != nil) != (p.ID == "foundry") {
+			t.Errorf("%s is found by the file of a daemon: %v", p.ID, p.Daemon != nil)
+		}
+	}
+}
+
 func TestLaunchBackend(t *testing.T) {
 	p, _ := builtin(t).Lookup("tensorsharp")
 	for name, want := range map[string]string{"ggml_cuda": "ggml_cuda", "gpu": "ggml_cuda", "GPU": "ggml_cuda", "cuda": "cuda", "Cpu": "cpu", "none": ""} {

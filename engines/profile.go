@@ -26,6 +26,7 @@ type Profile struct {
 	Devices   []Visible     `json:"devices,omitempty"`  // environment variables that choose devices
 	Load      *Call         `json:"load,omitempty"`     // loads a model; nil: it is loaded at the start, or by the first request
 	Unload    *Call         `json:"unload,omitempty"`   // frees the model's memory
+	Daemon    *Daemon       `json:"daemon,omitempty"`   // nil: it notes nowhere where it listens
 	Launch    *Launch       `json:"launch,omitempty"`   // nil: it is not launched by us
 	Notes     []string      `json:"notes,omitempty"`    // what a reader of its numbers should know
 }

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -115,7 +114,7 @@ func tagOf(path string) string {
 func askBuild(ctx context.Context, l *engines.Launch, path string, environ []string) Build {
 	b := Build{Path: path, Tag: tagOf(path)}
 	if len(l.Version) > 0 {
-		out, err := output(ctx, path, l.Version, environ)
+		out, err := tool{path: path, args: l.Version, env: environ, time: askTime}.run(ctx)
 		if err != nil {
 			b.Error = err.Error()
 			return b
@@ -125,7 +124,7 @@ func askBuild(ctx context.Context, l *engines.Launch, path string, environ []str
 	if l.Devices == nil || len(l.Devices.List) == 0 {
 		return b
 	}
-	out, err := output(ctx, path, l.Devices.List, environ)
+	out, err := tool{path: path, args: l.Devices.List, env: environ, time: askTime}.run(ctx)
 	if err != nil {
 		return b // an older build cannot list
 	}
@@ -146,19 +145,4 @@ func versionLine(out string) string {
 		}
 	}
 	return strings.TrimSpace(lines[0])
-}
-
-func output(ctx context.Context, path string, args, environ []string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = environ
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		x := exitOf(exit.ProcessState)
-		err = errors.New(strings.TrimRight(x.String()+": "+firstLine(out)+"; "+x.meaning(), "; "))
-	}
-	return string(out), err
 }

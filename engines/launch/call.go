@@ -24,6 +24,7 @@ type caller struct {
 	headers []exchange.Header
 	times   Times
 	client  engines.Doer
+	daemon  *Daemon // that it is; nil: it was reached otherwise
 
 	mu     sync.Mutex
 	loaded string // by us, and not unloaded since; one load or unload runs at a time
@@ -52,7 +53,7 @@ func (c *caller) Load(ctx context.Context, model string) error {
 			return err
 		}
 	}
-	if err := c.control(ctx, "load", c.engine.Load, model); err != nil {
+	if err := c.order(ctx, "load", model); err != nil {
 		return err
 	}
 	c.loaded = model
@@ -70,13 +71,34 @@ func (c *caller) unload(ctx context.Context, model string) error {
 	if c.engine.Unload == nil {
 		return nil
 	}
-	if err := c.control(ctx, "unload", c.engine.Unload, model); err != nil {
+	if err := c.order(ctx, "unload", model); err != nil {
 		return err
 	}
 	if c.loaded == model {
 		c.loaded = ""
 	}
 	return nil
+}
+
+// order loads or unloads a model: by the daemon's command line program where the daemon's file led to it, else, and where
+// that program is not installed, by a call.
+func (c *caller) order(ctx context.Context, what, model string) error {
+	call, command := c.engine.Load, []string(nil)
+	if c.daemon != nil {
+		command = c.engine.Daemon.Load
+	}
+	if what == "unload" {
+		call = c.engine.Unload
+		if c.daemon != nil {
+			command = c.engine.Daemon.Unload
+		}
+	}
+	if command != nil {
+		if err := c.tell(ctx, what, command, model); !errors.Is(err, errNoTool) {
+			return err
+		}
+	}
+	return c.control(ctx, what, call, model)
 }
 
 // listed looks whether an engine that loads what requests name lists a model. What is not known to list its models passes.

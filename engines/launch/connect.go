@@ -20,6 +20,7 @@ type ConnectOptions struct {
 	Headers []exchange.Header
 	Times   Times
 	Client  engines.Doer // nil is engines.Client
+	Daemon  *Daemon      // that FindDaemon found, whose URL counts; nil: it is reached by URL alone
 }
 
 // Connection is an engine that somebody else runs. Its methods may be called from any goroutine.
@@ -34,8 +35,11 @@ func Connect(o ConnectOptions) *Connection {
 	if o.Client == nil {
 		o.Client = engines.Client(engines.ClientOptions{})
 	}
+	if o.Daemon != nil {
+		o.URL = o.Daemon.URL
+	}
 	base := strings.TrimSuffix(strings.TrimRight(o.URL, "/"), "/v1")
-	c := &Connection{caller: caller{engine: o.Engine, base: base, headers: o.Headers, times: o.Times.withDefaults(), client: o.Client}, never: make(chan struct{})}
+	c := &Connection{caller: caller{engine: o.Engine, base: base, headers: o.Headers, times: o.Times.withDefaults(), client: o.Client, daemon: o.Daemon}, never: make(chan struct{})}
 	c.status.Store(&Status{State: Starting, Reason: "it was not asked yet", Since: clock.Now()})
 	return c
 }

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -116,16 +115,11 @@ func (p *Process) listDevices(ctx context.Context) {
 	if l == nil || l.Devices == nil || len(l.Devices.List) == 0 || p.spec.Backend.Kind != engines.KindGPU {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.spec.Times.Grace)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, p.spec.Program, l.Devices.List...)
-	cmd.Env, cmd.Dir = p.environ(), p.spec.Dir
-	cmd.WaitDelay = p.spec.Times.Probe
-	out, err := cmd.CombinedOutput()
+	out, err := tool{path: p.spec.Program, args: l.Devices.List, env: p.environ(), dir: p.spec.Dir, time: p.spec.Times.Grace}.run(ctx)
 	if err != nil {
 		return // an older build does not know the flag
 	}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		p.devs.look(strings.TrimRight(line, "\r\n"), true)
 	}
 	p.devs.listEnded(strings.Join(l.Devices.List, " "))

@@ -2,7 +2,9 @@
 // keeps their output, and ends them.
 //
 // What is true of one engine is data, in its profile; Plan makes a Spec of it and of what is asked for, and Start makes a
-// Process of the Spec. Connect makes a Server of an engine that somebody else runs, so that callers need not care.
+// Process of the Spec. Connect makes a Server of an engine that somebody else runs, so that callers need not care;
+// FindDaemon finds one that started itself on a port of its choice. IdentityOf says which build in which environment a
+// Spec starts, so that results of one are not taken for those of the next.
 //
 // One goroutine owns the life of a process, from its start to the end of everything it left behind; the methods of Process
 // read what it published or leave it a request:

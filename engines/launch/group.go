@@ -23,3 +23,12 @@ func processList(list []process) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// processRuns reports whether a process lives. known is false where that cannot be told.
+func processRuns(pid int) (runs, known bool) {
+	if !seesProcesses {
+		return false, false
+	}
+	p, ok := readProcess(pid)
+	return ok && !p.dead, true
+}

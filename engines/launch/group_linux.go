@@ -9,11 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// seesProcesses says whether the state of other processes can be read here.
+const seesProcesses = true
+
 // ownGroup puts the engine into a process group of its own, which the terminal's Ctrl-C does not reach, and has the kernel
 // kill it when the thread that starts it ends.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// toolGroup puts a program that ends by itself into a group of its own, so that all of it can be ended.
+func toolGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // awaitExit returns when the process has ended, and leaves it to be reaped.
 func awaitExit(cmd *exec.Cmd) {

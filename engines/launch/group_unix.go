@@ -10,8 +10,14 @@ import (
 	"syscall"
 )
 
+// seesProcesses says whether the state of other processes can be read here.
+const seesProcesses = true
+
 // ownGroup puts the engine into a process group of its own. That it dies with us is a promise only Linux can keep.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// toolGroup puts a program that ends by itself into a group of its own, so that all of it can be ended.
+func toolGroup() *syscall.SysProcAttr { return ownGroup() }
 
 // awaitExit returns when the process has ended. It reaps it; a second Wait gives an error, which nobody reads.
 func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }

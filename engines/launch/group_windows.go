@@ -7,10 +7,15 @@ import (
 	"syscall"
 )
 
+// seesProcesses says whether the state of other processes can be read here.
+const seesProcesses = false
+
 // ownGroup keeps the terminal's Ctrl-C from the engine.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
+
+func toolGroup() *syscall.SysProcAttr { return ownGroup() }
 
 // awaitExit returns when the process has ended. It reaps it; a second Wait gives an error, which nobody reads.
 func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
