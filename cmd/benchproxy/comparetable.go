@@ -26,6 +26,7 @@ func printComparison(w io.Writer, r *compare.Report) {
 	}
 	fmt.Fprintf(w, "%s by %s\n\n", pairsCounted(r.Pairing.Pairs), r.Pairing.By)
 	printRatios(w, r)
+	printKinds(w, r)
 	printAnswers(w, r)
 	printFailures(w, r)
 	printAudit(w, r)

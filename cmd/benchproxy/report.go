@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -46,6 +45,7 @@ func (p *program) reportCommand() *cli.Command {
 			&cli.BoolFlag{Name: "force", Usage: "replace files that are there"},
 			&cli.StringFlag{Name: "title", Value: "benchproxy report", Usage: "`TITLE` of the report"},
 			&cli.StringSliceFlag{Name: "results", Usage: "`DIR` of result files (repeat for several)"},
+			&cli.StringSliceFlag{Name: "comparison", Usage: "`FILE` of a comparison, as compare --json prints it (repeat for several)"},
 			&cli.StringSliceFlag{Name: "gates", Usage: "`FILE` of verdicts, gates.json (repeat for several)"},
 			&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the run, or of the engine of result files, that the others are held against"},
 			&cli.StringFlag{Name: "subject", Usage: "`ENGINE` of result files that is held against the others (default: tensorsharp, else the first)"},
@@ -70,8 +70,8 @@ type reporting struct {
 }
 
 func (p *program) report(c *cli.Context) error {
-	if c.Args().Len() == 0 && len(c.StringSlice("results")) == 0 && len(c.StringSlice("gates")) == 0 {
-		return usagef("report takes runs, --results DIR or --gates FILE")
+	if c.Args().Len() == 0 && len(c.StringSlice("results")) == 0 && len(c.StringSlice("gates")) == 0 && len(c.StringSlice("comparison")) == 0 {
+		return usagef("report takes runs, --results DIR, --comparison FILE or --gates FILE")
 	}
 	r := &reporting{program: p, c: c}
 	if err := r.gather(); err != nil {
@@ -93,6 +93,9 @@ func (r *reporting) gather() error {
 		return err
 	}
 	if err := r.gates(); err != nil {
+		return err
+	}
+	if err := r.comparisons(); err != nil {
 		return err
 	}
 	if r.c.Args().Len() == 0 {
@@ -351,27 +354,6 @@ func runOf(store reading, arg string) (run exchange.Run, upstream string, err er
 		return run, "", usagef("run %s has no upstream %q", name, upstream)
 	}
 	return other, upstream, nil
-}
-
-// compare holds one run against another. What the evidence does not bear is in the report as such, and no error.
-func (r *reporting) compare(store reading, reference, candidate *compare.Side, labels [2]string) error {
-	o := compare.Options{Margin: compare.DefaultMargin}
-	for _, why := range r.c.StringSlice("accept") {
-		o.Accept = append(o.Accept, exchange.Reason(why))
-	}
-	result, err := compare.Compare(r.c.Context, reference, candidate, o, func(ctx context.Context, id exchange.ID) (compare.Answer, error) {
-		d, err := store.Detail(ctx, id)
-		return compare.AnswerOf(&d), err
-	})
-	if err != nil {
-		return err
-	}
-	c := build.Compared{Reference: labels[0], Candidate: labels[1], Report: result}
-	if result.Pairing.Pairs == 0 {
-		c.Report, c.Failed = nil, "no requests of the two belong together"
-	}
-	r.evidence.Comparisons = append(r.evidence.Comparisons, c)
-	return nil
 }
 
 // summaryFile is where a GitHub job takes its summary from, "" elsewhere.

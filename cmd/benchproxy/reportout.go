@@ -158,7 +158,7 @@ func (r *reporting) bundle(d *report.Document, files *outFiles, dir string) erro
 
 // bundleFiles adds the files that were read.
 func (r *reporting) bundleFiles(b *bundling) error {
-	for _, name := range slices.Concat(r.c.StringSlice("gates"), []string{r.c.String("against"), r.c.String("notes")}) {
+	for _, name := range slices.Concat(r.c.StringSlice("gates"), r.c.StringSlice("comparison"), []string{r.c.String("against"), r.c.String("notes")}) {
 		if name == "" {
 			continue
 		}

@@ -39,6 +39,8 @@ type Report struct {
 	Deployments Deployments       `json:"deployments"`
 	Fields      []RequestField    `json:"request_fields"` // in which requests of a pair differ
 	Metrics     []Metric          `json:"metrics"`
+	Parts       []Part            `json:"parts,omitempty"` // by model and scenario; none where all requests are of one kind
+	Waves       []WavePart        `json:"waves,omitempty"` // of requests that ran together
 	Answers     *Agreement        `json:"answers"`
 	Failures    []Failure         `json:"failures"` // the first 200; each run has its count
 	Partials    []Partial         `json:"partial_conversations"`
@@ -94,6 +96,8 @@ type comparison struct {
 	options     Options
 	pairing     *pairing
 	judge       judge
+	scenarios   [2]map[string]string // by the case of a suite
+	named       map[string]string    // models of the candidate, by what the reference calls them
 	loads       [2]Load
 	noiseMS     float64
 	failures    []Failure
@@ -116,7 +120,9 @@ func Compare(ctx context.Context, reference, candidate *Side, o Options, texts T
 	}
 	c := &comparison{fields: []RequestField{}, failures: []Failure{}, checks: []Check{}, runs: [2]*Side{reference, candidate}, options: o, pairing: match(reference, candidate)}
 	c.judge = judge{p: c.pairing, accepted: o.Accept}
+	c.nameModels()
 	for side, s := range c.runs {
+		c.scenarios[side] = s.Run.Replay.Scenarios()
 		takes, _ := lastAttempts(s.Entries)
 		c.loads[side] = loadOf(takes, o.Objectives)
 		c.gatherFailures(side, takes)
@@ -166,9 +172,14 @@ func (c *comparison) report(answers *Agreement) *Report {
 		Checks: c.checks, Deployments: c.deployments, Fields: c.fields, Answers: answers,
 		Failures: c.failures, Partials: append(append([]Partial{}, p.stopped[0]...), p.stopped[1]...),
 	}
-	for _, m := range metrics {
-		r.Metrics = append(r.Metrics, c.measureMetric(m))
+	all := make([]*pair, len(p.pairs))
+	for i := range p.pairs {
+		all[i] = &p.pairs[i]
 	}
+	for _, m := range metrics {
+		r.Metrics = append(r.Metrics, c.measureMetric(m, all))
+	}
+	r.Parts, r.Waves = c.parts(), c.waves()
 	return r
 }
 

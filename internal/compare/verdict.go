@@ -35,20 +35,24 @@ type Metric struct {
 	Interval  *stat.Interval          `json:"interval"` // of the ratio
 	P         *float64                `json:"p"`
 	Verdict   Verdict                 `json:"verdict"`
-	Reasons   []exchange.Reason       `json:"reasons,omitempty"`  // for the verdict; also what to know beside one that holds
-	Excluded  map[exchange.Reason]int `json:"excluded,omitempty"` // why how many pairs gave no ratio
-	LeftOut   map[exchange.Reason]int `json:"left_out,omitempty"` // why how many takes of the other pairs are in no ratio
+	Reasons   []exchange.Reason       `json:"reasons,omitempty"`   // for the verdict; also what to know beside one that holds
+	Excluded  map[exchange.Reason]int `json:"excluded,omitempty"`  // why how many pairs gave no ratio
+	LeftOut   map[exchange.Reason]int `json:"left_out,omitempty"`  // why how many takes of the other pairs are in no ratio
+	Exchanges []exchange.ID           `json:"exchanges,omitempty"` // the first ones behind the ratio, of both sides
 }
 
-// measureMetric compares one metric over all pairs.
-func (c *comparison) measureMetric(m metric) Metric {
+// behind bounds the exchanges of one side that a number names.
+const behind = 4
+
+// measureMetric compares one metric over pairs.
+func (c *comparison) measureMetric(m metric, pairs []*pair) Metric {
 	out := Metric{Name: m.name, Unit: unitOf(m.name), Better: "lower", Excluded: map[exchange.Reason]int{}, LeftOut: map[exchange.Reason]int{}}
 	if m.moreBetter {
 		out.Better = "higher"
 	}
 	var things []stat.Matched
-	for i := range c.pairing.pairs {
-		samples, left, why := c.judge.samples(&c.pairing.pairs[i], m)
+	for _, p := range pairs {
+		samples, left, why := c.judge.samples(p, m)
 		if why != "" {
 			out.Excluded[why]++
 			continue
@@ -57,15 +61,29 @@ func (c *comparison) measureMetric(m metric) Metric {
 		for why, n := range left {
 			out.LeftOut[why] += n
 		}
+		if a, b := p.both(); len(out.Exchanges) < 2*behind {
+			out.Exchanges = append(out.Exchanges, a.Row.ID, b.Row.ID)
+		}
 	}
+	c.weigh(&out, m, things)
+	if out.Ratio == nil {
+		out.Exchanges = nil
+	} else if c.otherPrompts && m.traits&ofCache != 0 {
+		out.Reasons = append(out.Reasons, ReasonPrompts)
+	}
+	return out
+}
+
+// weigh fills in what the matched takes of a metric come to.
+func (c *comparison) weigh(out *Metric, m metric, things []stat.Matched) {
 	if out.Reasons = c.refused; len(out.Reasons) > 0 {
 		out.Verdict = Incomparable
-		return out
+		return
 	}
 	r := stat.Compare(things)
 	if r.N == 0 {
 		out.Verdict, out.Reasons = Incomparable, mostOf(out.Excluded)
-		return out
+		return
 	}
 	out.N, out.Takes = r.N, r.Takes
 	out.Reference, out.Candidate, out.Ratio = &r.Reference, &r.Candidate, &r.Ratio
@@ -73,10 +91,6 @@ func (c *comparison) measureMetric(m metric) Metric {
 		out.Interval, out.P = &r.Interval, &r.P
 	}
 	out.Verdict, out.Reasons = c.verdict(m, out.Unit, r)
-	if c.otherPrompts && m.traits&ofCache != 0 {
-		out.Reasons = append(out.Reasons, ReasonPrompts)
-	}
-	return out
 }
 
 // verdict weighs a ratio. A difference counts when the permutation test tells it from chance, the interval leaves out 1,

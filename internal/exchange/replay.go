@@ -1,5 +1,7 @@
 package exchange
 
+import "strings"
+
 // PlanItem says which part of a plan an exchange carried out. Exchanges of two runs of one workload that have the same
 // item, turn and repeat belong together, whatever their keys are.
 type PlanItem struct {

@@ -93,6 +93,11 @@ func (e *Evidence) facts() []report.Fact {
 		}
 		fact(r.Label, strings.Join(append(words, r.Run.Started.UTC().Format("2006-01-02 15:04 UTC")), ", "))
 	}
+	for i := range e.Comparisons {
+		if c := &e.Comparisons[i]; c.File != "" {
+			fact("comparison", c.name())
+		}
+	}
 	if g := e.Grid; g != nil {
 		fact("cells", fmt.Sprintf("%d of %s", len(g.Cells), strings.Join(g.sources(), ", ")))
 	}

@@ -35,6 +35,7 @@ type Compared struct {
 	Reference, Candidate string
 	Report               *compare.Report
 	Failed               string // why it could not be made; Report is nil then
+	File                 string // it was read from, "" when it was made of runs of this report
 }
 
 // Target is a number that was to be reached: METRIC>=NUMBER on a median of a run, as for instance decode_tps>=100.

@@ -109,6 +109,12 @@ func newRig(t testing.TB, name, label string, sets []measure.Set, answers []answ
 			Fingerprint: &exchange.Fingerprint{Version: 1, Digest: "abcdef012345"}}}}
 	end := origin.Add(time.Hour)
 	run.Ended = &end
+	return rigOf(t, run, sets, name, answers)
+}
+
+// rigOf is a run of these answers.
+func rigOf(t testing.TB, run exchange.Run, sets []measure.Set, name string, answers []answer) *rig {
+	t.Helper()
 	r := &rig{run: NewRun(run, "", sets), side: &compare.Side{Run: run}, all: map[exchange.ID]*exchange.Exchange{}}
 	for _, w := range answers {
 		r.add(w.written(name))

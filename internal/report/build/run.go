@@ -2,7 +2,6 @@ package build
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/chart"
 	"github.com/benchproxy/benchproxy/internal/compare"
@@ -33,6 +32,7 @@ type Run struct {
 	load      *compare.LoadMeter
 	gaps      *stat.Histogram // between token events, in ns
 	waves     []wave
+	waveAt    map[string]int // place of each in waves
 	failures  []exchange.Summary
 	listed    []exchange.Summary
 	unlisted  int
@@ -44,11 +44,12 @@ type Run struct {
 	scenarios map[string]string        // of a suite: the scenario of each case
 }
 
-// wave is the members of a wave so far.
+// wave is the members of a wave so far. One that a replay closed keeps no members: its rates are on record.
 type wave struct {
 	name    string
+	group   *group // of its first member
 	members []measure.WaveMember
-	ids     []exchange.ID
+	ids     []exchange.ID // the first ones
 }
 
 // group is the exchanges of a run that belong in one row: one upstream, model and scenario.
@@ -94,7 +95,7 @@ type samples struct {
 
 // NewRun begins to gather a run. sets are the definitions of other tools to measure by as well.
 func NewRun(run exchange.Run, upstream string, sets []measure.Set) *Run {
-	r := &Run{Run: run, Upstream: upstream, load: compare.NewLoadMeter(nil), gaps: stat.NewHistogram(), devices: map[string]int{}, clocks: map[exchange.StampClock]int{}, cases: map[string][]exchange.ID{}}
+	r := &Run{Run: run, Upstream: upstream, load: compare.NewLoadMeter(nil), gaps: stat.NewHistogram(), devices: map[string]int{}, clocks: map[exchange.StampClock]int{}, cases: map[string][]exchange.ID{}, waveAt: map[string]int{}}
 	r.Label = run.Name
 	if r.Label == "" {
 		r.Label = string(run.ID)
@@ -105,13 +106,7 @@ func NewRun(run exchange.Run, upstream string, sets []measure.Set) *Run {
 	if slices.ContainsFunc(r.deployments(), func(d exchange.Deployment) bool { return d.CPUFallback }) {
 		r.Label += " (CPU fallback)" // in every table
 	}
-	r.all, r.scenarios = *newGroup("", ""), map[string]string{}
-	if run.Replay != nil {
-		for i := range run.Replay.Cases {
-			c := &run.Replay.Cases[i]
-			r.scenarios[c.ID] = strings.TrimSpace(c.Scenario + " " + c.Policy)
-		}
-	}
+	r.all, r.scenarios = *newGroup("", ""), run.Replay.Scenarios()
 	for i := range sets {
 		r.sets = append(r.sets, setSamples{&sets[i], map[string]*samples{}})
 	}
@@ -159,7 +154,7 @@ func (r *Run) Add(x *exchange.Exchange, a *measure.Analysis, row *exchange.Summa
 		r.gaps.Add(ms * 1e6)
 	}
 	if row.Wave != "" {
-		r.addWave(x, a, row)
+		r.addWave(x, a, row, g)
 	}
 	if row.Outcome != exchange.OutcomeComplete && len(r.failures) < mostFailed {
 		r.failures = append(r.failures, bare(row))
@@ -253,15 +248,23 @@ func bare(row *exchange.Summary) exchange.Summary {
 	return out
 }
 
-func (r *Run) addWave(x *exchange.Exchange, a *measure.Analysis, row *exchange.Summary) {
-	i := slices.IndexFunc(r.waves, func(w wave) bool { return w.name == row.Wave })
-	if i < 0 {
+func (r *Run) addWave(x *exchange.Exchange, a *measure.Analysis, row *exchange.Summary, g *group) {
+	i, seen := r.waveAt[row.Wave]
+	if !seen {
 		i = len(r.waves)
-		r.waves = append(r.waves, wave{name: row.Wave})
+		r.waveAt[row.Wave] = i
+		r.waves = append(r.waves, wave{name: row.Wave, group: g})
 	}
-	r.waves[i].members = append(r.waves[i].members, measure.WaveMemberOf(x, a))
-	r.waves[i].ids = append(r.waves[i].ids, row.ID)
+	if !r.wavesClosed() {
+		r.waves[i].members = append(r.waves[i].members, measure.WaveMemberOf(x, a))
+	}
+	if len(r.waves[i].ids) < firstIDs {
+		r.waves[i].ids = append(r.waves[i].ids, row.ID)
+	}
 }
+
+// wavesClosed reports whether the rates of the waves are on record.
+func (r *Run) wavesClosed() bool { return r.Run.Replay != nil && len(r.Run.Replay.Waves) > 0 }
 
 // addSets measures an exchange by the definitions of other tools.
 func (r *Run) addSets(x *exchange.Exchange, t *wire.Transcript, row *exchange.Summary) {

@@ -9,6 +9,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/report"
+	"github.com/benchproxy/benchproxy/internal/stat"
 )
 
 // ratiosSection is every comparison of runs: candidate / reference with interval, sample and verdict.
@@ -20,14 +21,21 @@ func (e *Evidence) ratiosSection() (report.Section, bool) {
 	return s, len(s.Parts) > 0
 }
 
-func (c *Compared) name() string { return c.Candidate + " / " + c.Reference }
+// name tells a comparison from others: of one that was read it has the file, since the runs behind it may have the names of
+// others.
+func (c *Compared) name() string {
+	name := c.Candidate + " / " + c.Reference
+	if c.File != "" {
+		name += " [" + c.File + "]"
+	}
+	return name
+}
 
 func (c *Compared) part() report.Section {
 	p := report.Section{ID: "ratio-" + slug(c.name()), Title: c.name()}
 	p.Table = report.Table{Formula: "candidate / reference, the median over pairs of requests that belong together", Source: "exchanges of both runs",
 		Sample: "n is the number of pairs", Spread: "95 % interval of the ratio by permutation; P is the chance of such a difference between equal sides",
-		Columns: []report.Column{{Name: "Metric", Key: true}, {Name: "reference", Number: true, Digits: 1}, {Name: "candidate", Number: true, Digits: 1}, {Name: "unit"},
-			{Name: "ratio", Number: true, Digits: 3, Suffix: "×"}, {Name: "95 % interval"}, {Name: "n", Number: true}, {Name: "P", Number: true, Digits: 4}, {Name: "verdict"}, {Name: "why"}}}
+		Columns: append([]report.Column{{Name: "Metric", Key: true}}, comparedColumns()...)}
 	if c.Report == nil {
 		p.Lead = []string{"There is no ratio: " + c.Failed + "."}
 		p.Table = report.Table{}
@@ -40,22 +48,37 @@ func (c *Compared) part() report.Section {
 		p.Lead = append(p.Lead, "The comparison is refused: "+reasonsText(r.Refused)+".")
 	}
 	for _, m := range r.Metrics {
-		if m.Ratio != nil || m.Name == "ttft_ms" || m.Name == "decode_tps" || m.Name == "prefill_tps" {
-			p.Table.Add(ratioRow(m)...)
+		if m.Ratio != nil || slices.Contains(headMetrics[:], m.Name) {
+			p.Table.Add(append([]report.Cell{report.Text(m.Name)}, comparedCells(m)...)...)
 		}
 	}
-	p.Notes = auditNotes(r)
-	p.Parts = append(p.Parts, answersPart(c))
+	p.Notes = append(auditNotes(r), boundNotes(r)...)
+	parts := []report.Section{c.kindsPart(), c.wavesPart(), answersPart(c)}
+	if c.File != "" {
+		parts = append(parts, c.runsPart())
+	}
+	for _, part := range parts {
+		if len(part.Table.Rows) > 0 {
+			p.Parts = append(p.Parts, part)
+		}
+	}
 	return p
 }
 
-func ratioRow(m compare.Metric) []report.Cell {
+// comparedColumns are those of a metric on two sides, behind its name.
+func comparedColumns() []report.Column {
+	return []report.Column{{Name: "reference", Number: true, Digits: 1}, {Name: "candidate", Number: true, Digits: 1}, {Name: "unit"},
+		{Name: "ratio", Number: true, Digits: 3, Suffix: "×"}, {Name: "95 % interval"}, {Name: "n", Number: true}, {Name: "P", Number: true, Digits: 4}, {Name: "verdict"}, {Name: "why"}}
+}
+
+// comparedCells are a metric on two sides, as comparedColumns heads them.
+func comparedCells(m compare.Metric) []report.Cell {
 	why := reasonsText(m.Reasons)
 	var first exchange.Reason
 	if len(m.Reasons) > 0 {
 		first = m.Reasons[0]
 	}
-	ratio, interval := report.Optional(m.Ratio, first), report.Absent("too_few_takes")
+	ratio, interval := report.Optional(m.Ratio, first).Of(m.Exchanges...), report.Absent("too_few_takes")
 	if m.Interval != nil {
 		interval = report.Text(fmt.Sprintf("%.3f to %.3f", m.Interval.Lo, m.Interval.Hi))
 		ratio = ratio.Spread(report.Spread{Lo: m.Interval.Lo, Hi: m.Interval.Hi, N: m.N, Kind: report.SpreadInterval})
@@ -67,8 +90,81 @@ func ratioRow(m compare.Metric) []report.Cell {
 	case compare.Worse:
 		verdict, ratio = verdict.Toned(report.Bad), ratio.Toned(report.Bad)
 	}
-	return []report.Cell{report.Text(m.Name), report.Optional(m.Reference, first), report.Optional(m.Candidate, first), report.Text(m.Unit), ratio, interval,
-		report.Count(m.N), report.Optional(m.P, "too_few_takes"), verdict, report.Text(why)}
+	return []report.Cell{report.Optional(m.Reference, first).Of(m.Exchanges...), report.Optional(m.Candidate, first).Of(m.Exchanges...), report.Text(m.Unit), ratio, interval,
+		report.Count(m.N), report.Optional(m.P, "too_few_takes").Of(m.Exchanges...), verdict, report.Text(why)}
+}
+
+// kindColumns name a model and scenario.
+func kindColumns() []report.Column {
+	return []report.Column{{Name: "Model", Key: true}, {Name: "Scenario", Key: true}}
+}
+
+func kindCells(model, scenario string) []report.Cell {
+	return []report.Cell{textOr(model, "not_named"), textOr(scenario, "no_suite")}
+}
+
+// kindsPart is the head metrics of each model and scenario, and the geometric means over the scenarios of each model.
+func (c *Compared) kindsPart() report.Section {
+	p := report.Section{ID: "kinds-" + slug(c.name()), Title: "By model and scenario: " + c.name()}
+	p.Table = report.Table{Formula: "candidate / reference, the median over the pairs of one model and scenario; a geometric mean is over the scenarios of the model that have a ratio", Source: "exchanges of both runs",
+		Sample: "n is the number of pairs, of a mean that of the scenarios", Spread: "95 % interval of the ratio by permutation, from 11 scenarios on of a mean by bootstrap; each row is a test of its own: of rows of equal sides one in twenty comes out different by chance",
+		Columns: slices.Concat(kindColumns(), []report.Column{{Name: "Metric", Key: true}}, comparedColumns())}
+	var models []string
+	for _, k := range c.Report.Parts {
+		if !slices.Contains(models, k.Model) {
+			models = append(models, k.Model)
+		}
+	}
+	for _, model := range models {
+		for _, name := range headMetrics {
+			var ratios []float64
+			for _, k := range c.Report.Parts {
+				i := slices.IndexFunc(k.Metrics, func(m compare.Metric) bool { return m.Name == name })
+				if k.Model != model || i < 0 {
+					continue
+				}
+				m := k.Metrics[i]
+				p.Table.Add(slices.Concat(kindCells(k.Model, k.Scenario), []report.Cell{report.Text(m.Name)}, comparedCells(m))...)
+				if m.Ratio != nil {
+					ratios = append(ratios, *m.Ratio)
+				}
+			}
+			if len(ratios) > 1 {
+				p.Table.Add(slices.Concat([]report.Cell{textOr(model, "not_named"), report.Text("all, geometric mean"), report.Text(name)}, meanCells(ratios, p.ID))...)
+			}
+		}
+	}
+	return p
+}
+
+// reasonFewScenarios is why a mean over scenarios of runs has no interval.
+const reasonFewScenarios exchange.Reason = "fewer_than_11_scenarios"
+
+// meanCells are a geometric mean of ratios, as comparedColumns heads them.
+func meanCells(ratios []float64, ref string) []report.Cell {
+	value, n, iv := stat.GeoMean(ratios)
+	mean, interval := report.Number(value).In(ref), report.AbsentAs("— (fewer than 11 scenarios)", reasonFewScenarios)
+	if iv != nil {
+		mean = mean.Spread(report.Spread{Lo: iv.Lo, Hi: iv.Hi, N: n, Kind: report.SpreadInterval})
+		interval = report.Text(fmt.Sprintf("%.3f to %.3f", iv.Lo, iv.Hi))
+	}
+	none := report.Absent("a_mean")
+	return []report.Cell{none, none, none, mean, interval, report.Count(n), none, none, none}
+}
+
+// wavesPart is the rates of requests that ran together, on both sides.
+func (c *Compared) wavesPart() report.Section {
+	p := report.Section{ID: "waves-" + slug(c.name()), Title: "Requests that ran together: " + c.name()}
+	p.Table = report.Table{Formula: "candidate / reference, medians over the waves of one model, scenario and size; " + waveFormula, Source: "waves of both runs; one failed member voids the rates of its wave",
+		Sample: "n is the number of waves of the side that has fewer", Spread: "95 % interval of the ratio by permutation of the waves",
+		Columns: slices.Concat(kindColumns(), []report.Column{{Name: "at a time", Number: true, Key: true}, {Name: "Metric", Key: true}}, comparedColumns())}
+	for _, w := range c.Report.Waves {
+		for _, m := range w.Metrics {
+			m.N = min(m.Takes[0], m.Takes[1]) // the waves of a side are the takes of one thing
+			p.Table.Add(slices.Concat(kindCells(w.Model, w.Scenario), []report.Cell{report.Count(w.Streams), report.Text(m.Name)}, comparedCells(m))...)
+		}
+	}
+	return p
 }
 
 func reasonsText(rs []exchange.Reason) string {
@@ -104,6 +200,38 @@ func auditNotes(r *compare.Report) (notes []string) {
 		notes = append(notes, "Not known to be the same: "+strings.Join(unknown, ", "))
 	}
 	return notes
+}
+
+// boundNotes are the bounds that the comparison was held to.
+func boundNotes(r *compare.Report) (notes []string) {
+	for _, b := range r.Bounds {
+		state := "does not hold"
+		switch {
+		case b.Value == nil:
+			state = "no number, " + reasonsText(b.Reasons)
+		case b.Violated:
+			state = fmt.Sprintf("holds at %.4g: a regression", *b.Value)
+		}
+		notes = append(notes, "Bound "+b.Bound+": "+state)
+	}
+	return notes
+}
+
+// runsPart is the two runs of a comparison whose exchanges this report does not have.
+func (c *Compared) runsPart() report.Section {
+	p := report.Section{ID: "runs-" + slug(c.name()), Title: "The runs behind " + c.name()}
+	p.Table = report.Table{Source: "the file of the comparison; the exchanges stand in the store that it was made from", Sample: "requests without warm-ups", Columns: []report.Column{{Name: "Side", Key: true}, {Name: "Run"}, {Name: "id"},
+		{Name: "Engine"}, {Name: "Build"}, {Name: "made by"}, {Name: "State"}, {Name: "requests", Number: true}, {Name: "complete", Number: true}, {Name: "failed", Number: true, Better: report.Lower},
+		{Name: "in flight", Number: true}, {Name: "seconds", Number: true, Digits: 1}, rateColumn("whole run"), rateColumn("steady")}}
+	for _, side := range []struct {
+		name, label string
+		v           *compare.RunView
+	}{{"reference", c.Reference, &c.Report.Reference}, {"candidate", c.Candidate, &c.Report.Candidate}} {
+		v := side.v
+		p.Table.Add(report.Text(side.name), report.Text(side.label), report.Text(string(v.ID)), textOr(v.Engine.Engine, "not_known"), textOr(v.Engine.Version, "not_reported"), report.Text(v.Mode), report.Text(string(v.State)),
+			report.Count(v.Load.Requests), report.Count(v.Load.Complete), report.Count(v.Failed), report.Count(v.Load.InFlight), report.Number(v.Load.WholeS), report.Optional(v.Load.WholeTPS, "no_token_count"), report.Optional(v.Load.SteadyTPS, "no_token_count"))
+	}
+	return p
 }
 
 // answersPart is how far two runs answered alike, the least agreement first.
@@ -194,12 +322,29 @@ func (c *Compared) standings(add func(standing, bool)) {
 	if c.Report == nil {
 		return
 	}
-	for _, m := range c.Report.Metrics {
+	c.stand(c.Report.Metrics, c.name(), "ratio-"+slug(c.name()), add)
+	for _, k := range c.Report.Parts {
+		head := slices.DeleteFunc(slices.Clone(k.Metrics), func(m compare.Metric) bool { return !slices.Contains(headMetrics[:], m.Name) })
+		c.stand(head, joined(c.name(), k.Model, k.Scenario), "kinds-"+slug(c.name()), add)
+	}
+	for _, w := range c.Report.Waves {
+		c.stand(w.Metrics, joined(c.name(), w.Model, w.Scenario, fmt.Sprintf("%d at a time", w.Streams)), "waves-"+slug(c.name()), add)
+	}
+}
+
+// joined are the words that are not empty.
+func joined(words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
+}
+
+// stand adds the metrics whose verdict is told from noise.
+func (c *Compared) stand(metrics []compare.Metric, where, ref string, add func(standing, bool)) {
+	for _, m := range metrics {
 		if m.Verdict != compare.Better && m.Verdict != compare.Worse {
 			continue
 		}
-		s := standing{what: m.Name, where: c.name(), ratio: *m.Ratio, n: fmt.Sprint(m.N), interval: fmt.Sprintf("%.3f to %.3f", m.Interval.Lo, m.Interval.Hi), ref: "ratio-" + slug(c.name())}
-		if m.Better == "lower" {
+		s := standing{what: m.Name, where: where, ratio: *m.Ratio, n: fmt.Sprint(m.N), interval: fmt.Sprintf("%.3f to %.3f", m.Interval.Lo, m.Interval.Hi), ref: ref}
+		if m.Better == report.Lower {
 			s.ratio, s.interval = 1/s.ratio, fmt.Sprintf("%.3f to %.3f", 1/m.Interval.Hi, 1/m.Interval.Lo)
 		}
 		add(s, m.Verdict == compare.Better)
