@@ -36,9 +36,10 @@ type asked struct {
 
 	mu    sync.Mutex
 	n     int
-	met   int  // requests of the wave that came
-	meets bool // requests of the wave wait for each other
-	fails int  // status of every answer; 0 for what the toy says
+	met   int                      // requests of the wave that came
+	meets bool                     // requests of the wave wait for each other
+	fails int                      // status of every answer; 0 for what the toy says
+	loops func(body string) string // what it answers to requests with tools; nil = loopAnswer
 }
 
 // wave marks the requests that run together, of which there are so many.
@@ -55,15 +56,18 @@ func (a *asked) handle(r sim.Request) *sim.Script {
 		a.met++
 		r.Headers = append(r.Headers, exchange.Header{Name: sim.MeetHeader, Value: fmt.Sprint(waveOf)})
 	}
-	fails := a.fails
+	fails, loops := a.fails, a.loops
 	a.mu.Unlock()
+	if loops == nil {
+		loops = loopAnswer
+	}
 	switch {
 	case fails > 0:
 		return answerJSON(fails, `{"error":{"message":"out of memory"}}`)
 	case strings.Contains(body, `"image_url"`):
 		return answerJSON(500, `{"error":{"code":500,"message":"image input is not supported - hint: you may need to provide the mmproj","type":"server_error"}}`)
 	case strings.Contains(body, `"tools"`):
-		return answerJSON(200, loopAnswer(body))
+		return answerJSON(200, loops(body))
 	}
 	return a.toy(r)
 }
@@ -80,15 +84,25 @@ func answerJSON(status int, body string) *sim.Script {
 		Steps: []sim.Step{{Data: []byte(body)}}}
 }
 
-// loopAnswer plays a model in the tool loop: each turn calls the next tool, and the last one answers. Every turn reads what
+// loopAnswer plays a model in the tool loops: each turn calls the next tool, and the last one answers. Every turn reads what
 // was said before from the cache.
 func loopAnswer(body string) string {
-	turn := strings.Count(body, `"role":"tool"`)
-	message := []string{
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"read_invoice","arguments":"{\"invoice_id\":\"INV-472\"}"}}]}`,
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"c2","type":"function","function":{"name":"calculate_total","arguments":"{\"unit_price\":13.75,\"quantity\":5}"}}]}`,
-		`{"role":"assistant","content":"{\"invoice_id\":\"INV-472\",\"total\":74.25}"}`}[turn]
-	finish := []string{"tool_calls", "tool_calls", "stop"}[turn]
+	turn := strings.Count(body, `"role":"assistant"`)
+	calls := [][2]string{{"read_invoice", `{"invoice_id":"INV-472"}`}, {"calculate_total", `{"unit_price":13.75,"quantity":5}`}}
+	switch {
+	case strings.Contains(body, "warmer than Oslo"):
+		calls = [][2]string{{"get_weather", `{"city":"Cairo","units":"celsius"}`}, {"calculate", `{"operation":"subtract","a":33,"b":6}`}}
+	case strings.Contains(body, "the warmest"):
+		calls = [][2]string{{"get_weather", `{"city":"Cairo","units":"celsius"}`}}
+	case strings.Contains(body, "less 250"):
+		calls = [][2]string{{"calculate", `{"operation":"add","a":48,"b":36}`}}
+	}
+	message, finish := `{"role":"assistant","content":"{\"invoice_id\":\"INV-472\",\"total\":74.25}"}`, "stop"
+	if turn < len(calls) {
+		finish = "tool_calls"
+		message = fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":%q,"arguments":%q}}]}`,
+			turn, calls[turn][0], calls[turn][1])
+	}
 	return fmt.Sprintf(`{"id":"x","object":"chat.completion","model":"toy","choices":[{"index":0,"message":%s,"finish_reason":%q}],`+
 		`"usage":{"prompt_tokens":%d,"completion_tokens":20,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}}`,
 		message, finish, 100+40*turn, 120+40*turn, min(1, turn)*(80+40*turn))
@@ -206,7 +220,7 @@ func TestGateSuite(t *testing.T) {
 	if err := first.Verdict(); err != nil {
 		t.Error(err)
 	}
-	want := map[exchange.VerdictStatus]int{exchange.VerdictOK: 36, exchange.VerdictUnsupported: 2, exchange.VerdictSkipped: 1}
+	want := map[exchange.VerdictStatus]int{exchange.VerdictOK: 70, exchange.VerdictUnsupported: 2, exchange.VerdictSkipped: 2}
 	if diff := cmp.Diff(want, first.Statuses); diff != "" || !first.Complete {
 		for _, e := range first.Verdicts {
 			t.Logf("%s %s %s %s", e.Scenario, e.Gate, e.Status, e.Reason)
