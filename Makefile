@@ -1,5 +1,5 @@
 # Short names for what people do here. `make ci` is what the project's CI runs.
-.PHONY: build demo test test-clients live lint bench bench-peers bench-stamps ci release clean
+.PHONY: build demo test test-clients live lint bench bench-peers bench-stamps bench-tracing ci release clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/benchproxy ./cmd/benchproxy
@@ -26,6 +26,9 @@ bench:
 
 bench-peers:
 	./scripts/bench-peers.sh -markdown bench/RESULTS.md
+
+bench-tracing:
+	./scripts/bench-tracing.sh
 
 bench-stamps:
 	./scripts/bench-stamps.sh

@@ -45,6 +45,7 @@ var ratioBudgets = []struct {
 func (r *report) finish(cfg config) {
 	r.Machine.ended()
 	r.compareAll()
+	r.compareTracing()
 	for _, b := range ratioBudgets {
 		if cfg.has(b.scenario) && slices.Contains(cfg.targets, b.against) && slices.Contains(cfg.targets, records) {
 			row := budgetRow{What: fmt.Sprintf("%s, record / %s", b.what, b.against), Unit: "x", Must: b.must, Aim: b.aim}

@@ -27,6 +27,9 @@ type config struct {
 	commit       string // of the program
 }
 
+// defaultTargets are those that need no program of another's.
+var defaultTargets = []string{direct, proxied, records, traced, unsampled, compare}
+
 // onceNames are what is measured once, after the rounds.
 var onceNames = []string{"gone", "memory", "allocations"}
 
@@ -56,9 +59,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	for _, p := range peerList {
 		fs.Func(p.name, "`PATH` of "+p.name, func(v string) error { cfg.peers[p.name] = v; return nil })
 	}
-	targets := fs.String("targets", strings.Join(insideNames, ","), "measure these: `NAMES` of "+strings.Join(targetNames, ", "))
+	targets := fs.String("targets", strings.Join(defaultTargets, ","), "measure these: `NAMES` of "+strings.Join(targetNames, ", "))
 	only := fs.String("only", "ttft,events,json,load,many,gone,memory,allocations", "measure this: `NAMES` of "+strings.Join(measured(), ", "))
-	fs.IntVar(&cfg.rounds, "rounds", 5, "how often every scenario is played on every target")
+	fs.IntVar(&cfg.rounds, "rounds", 6, "how often every scenario is played on every target")
 	fs.IntVar(&cfg.large, "large", 3, "large scenarios are played in every `N`th round")
 	fs.IntVar(&cfg.streams, "streams", 1000, "streams that run or rest at once in the large scenarios")
 	fs.Float64Var(&cfg.noise, "noise", noisy, "`SHARE` of direct's median that its quartiles may lie apart for a figure to be judged")

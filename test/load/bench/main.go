@@ -43,6 +43,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == asCollector {
+		return collect(ctx, stdout)
+	}
 	cfg, err := parse(args, stderr)
 	if err != nil {
 		return err
@@ -92,6 +95,9 @@ func measureAll(ctx context.Context, cfg config, progress io.Writer) (*report, e
 		return nil, err
 	}
 	if err := b.scenarios(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := b.exported(ctx); err != nil {
 		return nil, err
 	}
 	once := []func(context.Context, *report) error{b.gone, b.memory, b.allocations} // as onceNames

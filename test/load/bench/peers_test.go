@@ -22,6 +22,12 @@ func TestMain(m *testing.M) {
 		_, _ = io.WriteString(os.Stderr, err.Error())
 		os.Exit(1)
 	}
+	if len(os.Args) > 1 && os.Args[1] == asCollector { // as the program itself would
+		if err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

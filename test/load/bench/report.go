@@ -25,6 +25,7 @@ type report struct {
 	Memory      []memoryRow     `json:"idle_memory"`
 	Allocations []allocationRow `json:"allocations"`
 	Ratios      []ratioRow      `json:"ratios"`
+	Tracing     []tracingRow    `json:"tracing"`
 	Budgets     []budgetRow     `json:"budgets"`
 }
 

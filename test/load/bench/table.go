@@ -33,7 +33,7 @@ func (s *sheet) width() int {
 
 // sheets are the tables of the report; those without rows are left out.
 func (r *report) sheets() []sheet {
-	all := []sheet{r.addedSheet(), r.costSheet(), r.onceSheet(), r.ratioSheet(records), r.ratioSheet(proxied), r.budgetSheet()}
+	all := []sheet{r.addedSheet(), r.costSheet(), r.onceSheet(), r.ratioSheet(records), r.ratioSheet(proxied), r.tracingSheet(), r.budgetSheet()}
 	return slices.DeleteFunc(all, func(s sheet) bool { return len(s.rows) == 0 })
 }
 
@@ -106,7 +106,7 @@ func (r *report) onceSheet() sheet {
 
 // ratioSheet is one of ours beside all others.
 func (r *report) ratioSheet(own string) sheet {
-	others := slices.DeleteFunc(slices.Clone(r.Targets[1:]), func(n string) bool { return n == own || n == proxied })
+	others := slices.DeleteFunc(slices.Clone(r.Targets[1:]), func(n string) bool { return n == own || n == proxied || n == traced || n == unsampled })
 	t := sheet{title: own + " divided by", head: append([]string{"direct's spread"}, others...)}
 	if len(others) == 0 {
 		return t
@@ -156,6 +156,7 @@ func (r *report) notes() []string {
 	return []string{
 		fmt.Sprintf("A ratio is of medians over rounds, with its %g %% interval: a paired bootstrap over rounds. It is empty where the other's median is not above 0, and the interval where there are fewer than %d rounds or it has no end.", confidence*100, minRounds),
 		fmt.Sprintf("direct's spread is the distance between the quartiles of direct's own figure, as a share of its median. Over %g %% the machine is too noisy and nothing that rests on the figure is judged.", r.Noise*100),
+		"traced exports a span pair of every exchange to a collector that reads and says yes, a process of the lowest priority; unsampled only gives the engine a trace's header. What either is more than record is paired by rounds too, with its interval.",
 		"unsure: must or aim lies within the interval, so that another run may come out otherwise.",
 		fmt.Sprintf("With -judge the exit code is 0 when every budget is met, %d when one is surely not, %d when one could not be judged or is not met but unsure.", exitNotMet, exitNoJudge),
 		"Measured elsewhere: how far stamps are off (benchproxy selftest), what the store takes (go test -bench . ./recorder), records lost to kills (scripts/load-test.sh).",

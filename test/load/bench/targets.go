@@ -14,16 +14,18 @@ import (
 
 // The targets, in the order of the table.
 const (
-	direct  = "direct"       // the engine itself
-	proxied = "proxy"        // benchproxy, nothing recorded
-	records = "record"       // benchproxy, all recorded
-	compare = "reverseproxy" // httputil.ReverseProxy
-	nginx   = "nginx"
-	haproxy = "haproxy"
+	direct    = "direct"       // the engine itself
+	proxied   = "proxy"        // benchproxy, nothing recorded
+	records   = "record"       // benchproxy, all recorded
+	traced    = "traced"       // as record, every exchange in a trace that is exported to a collector of little work
+	unsampled = "unsampled"    // as record, every exchange in a trace of which nothing is exported
+	compare   = "reverseproxy" // httputil.ReverseProxy
+	nginx     = "nginx"
+	haproxy   = "haproxy"
 )
 
 // targetNames are all of them.
-var targetNames = []string{direct, proxied, records, compare, nginx, haproxy}
+var targetNames = []string{direct, proxied, records, traced, unsampled, compare, nginx, haproxy}
 
 // target is what clients are pointed at.
 type target struct {
@@ -98,6 +100,7 @@ type bench struct {
 	began    time.Time
 	engine   *rig.Engine
 	targets  []*target
+	spans    *collector // nil where nothing is traced
 	stores   int
 	serial   int // of requests
 }
@@ -106,6 +109,9 @@ type bench struct {
 func (b *bench) Close() {
 	for _, t := range b.targets {
 		t.Close()
+	}
+	if b.spans != nil {
+		b.spans.Close()
 	}
 	if b.engine != nil {
 		b.engine.Close()
@@ -142,9 +148,12 @@ func (b *bench) open(ctx context.Context, name string) (*target, error) {
 	case proxied:
 		t.proxy, err = rig.StartProxy(ctx, b.cfg.benchproxy, "proxy", "--upstream", b.engine.URL, "--quiet")
 	case records:
-		b.stores++
-		t.proxy, err = rig.StartProxy(ctx, b.cfg.benchproxy, "record", "--upstream", b.engine.URL, "--quiet",
-			"--store", fmt.Sprintf("%s/store%d", b.dir, b.stores))
+		t.proxy, err = b.record(ctx, nil)
+	case traced, unsampled:
+		var vars []string
+		if vars, err = b.tracing(ctx, name); err == nil {
+			t.proxy, err = b.record(ctx, vars)
+		}
 	case compare:
 		err = t.startOther(ctx, b.cfg.reverseproxy, b.engine.URL)
 	default:
@@ -159,6 +168,13 @@ func (b *bench) open(ctx context.Context, name string) (*target, error) {
 		t.addr, t.pid = t.proxy.Addr, t.proxy.PID()
 	}
 	return t, nil
+}
+
+// record starts a recording proxy with variables of its environment set.
+func (b *bench) record(ctx context.Context, vars []string) (*rig.Proxy, error) {
+	b.stores++
+	return rig.StartProxyWith(ctx, vars, b.cfg.benchproxy, "record", "--upstream", b.engine.URL, "--quiet",
+		"--store", fmt.Sprintf("%s/store%d", b.dir, b.stores))
 }
 
 func (t *target) startOther(ctx context.Context, path, upstream string) error {

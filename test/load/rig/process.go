@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -25,20 +27,31 @@ type Process struct {
 }
 
 // Start starts the program at path.
-func Start(path string, args ...string) (*Process, error) { return start(path, args, false) }
+func Start(path string, args ...string) (*Process, error) { return start(nil, path, args, false) }
+
+// StartWith starts the program at path with variables of its environment set.
+func StartWith(vars []string, path string, args ...string) (*Process, error) {
+	return start(vars, path, args, false)
+}
 
 // StartTree starts a program that starts processes of its own and ends them when it is asked to end. A kill would leave
 // them behind, so Close asks first.
-func StartTree(path string, args ...string) (*Process, error) { return start(path, args, true) }
+func StartTree(path string, args ...string) (*Process, error) { return start(nil, path, args, true) }
 
-func start(path string, args []string, tree bool) (*Process, error) {
+func start(vars []string, path string, args []string, tree bool) (*Process, error) {
 	p := &Process{Out: newLog(), Err: newLog(), cmd: exec.Command(path, args...), tree: tree, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.Out, p.Err
+	p.cmd.Env = append(untraced(os.Environ()), vars...)
 	p.cmd.SysProcAttr = dieWithParent(tree)
 	if err := p.start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
 	return p, nil
+}
+
+// untraced are variables without those of a tracing that the caller has for itself: what is traced is said by vars alone.
+func untraced(vars []string) []string {
+	return slices.DeleteFunc(vars, func(v string) bool { return strings.HasPrefix(v, "OTEL_") })
 }
 
 func (p *Process) start() error {

@@ -69,7 +69,12 @@ type Proxy struct {
 
 // StartProxy starts `benchproxy record` or `benchproxy proxy`, as args say, from the program at path.
 func StartProxy(ctx context.Context, path string, args ...string) (*Proxy, error) {
-	p, err := Start(path, append(args, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")...)
+	return StartProxyWith(ctx, nil, path, args...)
+}
+
+// StartProxyWith is StartProxy with variables of the program's environment set.
+func StartProxyWith(ctx context.Context, vars []string, path string, args ...string) (*Proxy, error) {
+	p, err := StartWith(vars, path, append(args, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")...)
 	if err != nil {
 		return nil, err
 	}
