@@ -100,17 +100,6 @@ func nothingLeft(t *testing.T) {
 	})
 }
 
-// running are the living processes of a program.
-func running(program string) []int {
-	var out []int
-	for _, pid := range processes() {
-		if p, ok := readProcess(pid); ok && !p.dead && strings.HasPrefix(commandOf(pid), program) {
-			out = append(out, pid)
-		}
-	}
-	return out
-}
-
 func openFiles(t *testing.T) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {

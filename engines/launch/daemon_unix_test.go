@@ -1,3 +1,5 @@
+//go:build unix
+
 package launch
 
 import (
@@ -206,11 +208,7 @@ func TestDaemonProgramLeavesItsOutput(t *testing.T) {
 		t.Error(err)
 	}
 	for _, pid := range running(fakeEngine) {
-		p, err := os.FindProcess(pid)
-		if err == nil {
-			err = p.Kill()
-		}
-		if err != nil {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
 	}
