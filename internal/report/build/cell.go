@@ -63,6 +63,7 @@ type Spread struct {
 	Lo, Hi  float64
 	N       int
 	Range   bool      // Lo and Hi are the least and the largest sample, not the ends of an interval
+	Median  *float64  // of the samples, not rounded; nil where the file does not say
 	Samples []float64 // one a repeat; nil where the file has none
 }
 
@@ -143,10 +144,13 @@ func ParseCell(data []byte) (Cell, error) {
 // rounding is how far a value of a result file may lie from the median of its samples: files hold one decimal.
 const rounding = 0.0501
 
-// exact is the median of a field's samples where the file has them and its value is that median, rounded. A ratio of rounded
-// times would be off by a tenth where times are about a millisecond.
+// exact is the median of a field's samples where the file has it or them, and its value is that median, rounded. A ratio of
+// rounded times would be off by a tenth where times are about a millisecond.
 func (c *Cell) exact(field string, value float64) float64 {
-	m := stat.Summarize(c.Spreads[field].Samples).Median
+	m := c.Spreads[field].Median
+	if m == nil {
+		m = stat.Summarize(c.Spreads[field].Samples).Median
+	}
 	if value <= 0 || m == nil || math.Abs(*m-value) > rounding {
 		return value
 	}
@@ -207,6 +211,7 @@ func (f fields) flag(name string) bool {
 func (f fields) spreads() map[string]Spread {
 	var in map[string]struct {
 		N        int
+		Median   *float64
 		Min, Max float64
 		Samples  []float64
 	}
@@ -215,7 +220,7 @@ func (f fields) spreads() map[string]Spread {
 	}
 	out := map[string]Spread{}
 	for name, s := range in {
-		out[name] = Spread{Lo: s.Min, Hi: s.Max, N: max(s.N, len(s.Samples)), Range: true, Samples: s.Samples}
+		out[name] = Spread{Lo: s.Min, Hi: s.Max, N: max(s.N, len(s.Samples)), Range: true, Median: s.Median, Samples: s.Samples}
 	}
 	return out
 }

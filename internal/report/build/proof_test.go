@@ -122,7 +122,7 @@ func TestDrafts(t *testing.T) {
 	want := [][]string{
 		{"slow", "draft.gguf", "100.0", "102.0", "1.02×", "— (n 1, 1)", "—", "not the fastest"},
 		{"fast", "draft.gguf", "100.0", "104.0", "1.04×", "— (n 1, 1)", "50.0", "not the fastest"},
-		{"faster", "draft.gguf", "100.0", "110.0", "1.10×", "— (n 1, 1)", "—", "fastest, by 3 % or more over none"},
+		{"faster", "draft.gguf", "100.0", "110.0", "1.10×", "— (n 1, 1)", "—", "fastest, by 3 % or more over none (not told from 1.00×: one sample)"},
 		{"idle", "draft.gguf", "100.0", "150.0", "—", "—", "—", "not speculating"},
 		{"silent ¹", "—", "100.0", "103.5", "1.03×", "— (n 1, 1)", "—", "not the fastest"},
 		{"refused", "draft.gguf", "100.0", "fail", "—", "—", "—", "failed"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/report"
 )
 
@@ -83,6 +84,8 @@ func (f figure) forbids(subject, reference *Cell) exchange.Reason {
 		return reasonWave
 	case counts && subject.Estimated != reference.Estimated:
 		return compare.ReasonEstimated
+	case f.field == fieldDecode && (subject.has(measure.FlagShortAnswer) || reference.has(measure.FlagShortAnswer)):
+		return compare.ReasonShort
 	case f.field == fieldDecode && subject.DecodeSource != reference.DecodeSource:
 		return reasonSources
 	}

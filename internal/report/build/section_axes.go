@@ -107,32 +107,6 @@ func (g *Grid) degreeRows(t *report.Table, c *Cell, degrees []int, m *marks) {
 	}
 }
 
-const noteThreads = "this engine's executor for the model takes its thread count from the environment of the server: points that differ in threads alone differ in their label alone"
-
-// offloadSection is the offload of experts to the CPU: every point against none.
-func (g *Grid) offloadSection() (report.Section, bool) {
-	s := report.Section{ID: "moe_offload", Title: "Offload of experts to the CPU",
-		Lead: []string{"This axis is about fitting a model, not about speed: ratios below 1.00× are what the saved memory costs."}}
-	s.Table = report.Table{Formula: "point / nothing offloaded, of one configuration", Source: "cells with offload, one request at a time, no drafts", Sample: ratioSample, Spread: ratioSpread,
-		Columns: slices.Concat(placeColumns(), []report.Column{{Name: "Point", Key: true}, rateColumn("decode")}, ratioColumns("decode ratio"), []report.Column{rateColumn("prefill")}, ratioColumns("prefill ratio"))}
-	m := &marks{}
-	for i := range g.Cells {
-		c := &g.Cells[i]
-		if c.CPUMoELayers == 0 || c.drafts() || c.Concurrency > 1 || c.Status == StatusSkipped {
-			continue
-		}
-		base := g.cell(c.column(), c.Model, c.Scenario, (*Cell).baseline)
-		point := offloadName(c.CPUMoELayers, c.CPUMoEThreads)
-		if c.CPUMoEThreads > 0 && c.Engine == defaultSubject && strings.HasPrefix(strings.ToLower(c.Model), "glm") {
-			point += " " + m.sign(noteThreads)
-		}
-		s.Table.Add(slices.Concat(g.place(c, m), []report.Cell{report.Text(point), shownDecode(c)}, g.proofs.cells(figures[0].divide(c, base)),
-			[]report.Cell{shown(c, c.PrefillTPS, fieldPrefill)}, g.proofs.cells(figures[1].divide(c, base)))...)
-	}
-	s.Notes = m.lines()
-	return s, len(s.Table.Rows) > 0
-}
-
 // workflowSection is what became of scenarios whose answers are checked: tool calls and conversations.
 func (g *Grid) workflowSection() (report.Section, bool) {
 	s := report.Section{ID: "workflows", Title: "Tool calls and workflows"}
