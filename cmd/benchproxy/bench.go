@@ -102,6 +102,7 @@ func (b *benching) read() (err error) {
 		}
 	}
 	o := onThisMachine()
+	o.Server = b.server
 	o.Resume = matrix.Resume{SkipExisting: c.Bool("skip-existing"), OnlyFailed: c.Bool("only-failed")}
 	var broken []string
 	if o.Results, broken, err = matrix.ReadResults(b.results); err != nil {
@@ -113,8 +114,10 @@ func (b *benching) read() (err error) {
 	if o.Listed, err = b.installed(c.Context); err != nil {
 		return err
 	}
-	b.plan, err = matrix.NewPlan(b.config, o)
-	return err
+	if b.plan, err = matrix.NewPlan(b.config, o); err != nil || b.claim == nil {
+		return err
+	}
+	return bench.Check(b.results, b.plan)
 }
 
 // release lets others write results there.
@@ -197,6 +200,13 @@ func (b *benching) run(ctx context.Context) error {
 	r := bench.New(bench.Options{Plan: b.plan, Results: b.results, Place: b, Harness: version(), Build: b.build, Event: b.event})
 	if !b.c.Bool("quiet") && !b.s.json {
 		note(b.Stderr, "%s\nresults in %s", b.plan.Summary(), b.results)
+		for i := range b.plan.Groups {
+			for _, c := range b.plan.Groups[i].Cells {
+				if c.Do == matrix.DoRun && c.Reason != "" {
+					note(b.Stderr, "%s: %s", printable(c.Name), printable(c.Reason))
+				}
+			}
+		}
 	}
 	ran := r.Run(ctx)
 	sum := r.Summary()

@@ -57,7 +57,7 @@ func (s *benchServer) open(ctx context.Context) error {
 		return err
 	}
 	if s.group.Launch.Transport == matrix.TransportServer {
-		err = s.start(ctx, profile)
+		err = s.start(ctx)
 	} else {
 		err = s.connect(ctx, profile, &up)
 	}
@@ -83,6 +83,9 @@ func (s *benchServer) open(ctx context.Context) error {
 		recorded: map[exchange.ID]exchange.SpanContext{}}, count: replay.NewSuiteTally(), machine: &s.b.machine}
 	if err := s.settle(ctx, s.group.Launch.Model.Name); err != nil {
 		return err
+	}
+	if s.process != nil && len(s.found) > 0 {
+		s.found[0].is = (&launched{process: s.process}).observe(s.found[0].is)
 	}
 	if err := s.server.Load(ctx, s.model); err != nil {
 		return err
@@ -139,10 +142,13 @@ func (s *benchServer) connect(ctx context.Context, profile engines.Profile, up *
 const connectTime = 5 * time.Second
 
 // start launches the server and waits until it can answer.
-func (s *benchServer) start(ctx context.Context, profile engines.Profile) error {
-	spec, err := s.spec(profile)
+func (s *benchServer) start(ctx context.Context) error {
+	spec, err := s.b.spec(s.group)
 	if errors.Is(err, launch.ErrUnsupported) {
 		return &bench.NotHere{Skip: &matrix.Skip{Kind: matrix.SkipNoMapping, Reason: err.Error()}}
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(spec.LogFile), 0o755)
 	}
 	if err != nil {
 		return err
@@ -164,40 +170,6 @@ func (s *benchServer) start(ctx context.Context, profile engines.Profile) error 
 	ms := float64(clock.Since(began)) / float64(time.Millisecond)
 	s.loadMS = &ms
 	return nil
-}
-
-// spec is what the server is started with.
-func (s *benchServer) spec(profile engines.Profile) (launch.Spec, error) {
-	g, l := s.group, &s.group.Launch
-	o := launch.Options{
-		Registry: &l.Registry, Program: l.Program, File: l.File, Model: cmp.Or(l.Model.Weights, l.Model.Name), MMProj: l.Model.Projector, Drafter: l.Drafter,
-		ServedName: l.Model.Name, Port: l.Port, Devices: l.Devices, Context: l.Window, Slots: l.Slots, MaxTokens: l.MaxTokens, TP: g.TP, SplitMode: l.SplitMode,
-		CPUMoE: l.CPUMoE, CPUMoEThreads: g.CPUMoEThreads, Draft: l.Draft, DraftDepth: g.Depth, Device: g.Device, Spelling: l.Spelling, Class: l.Class,
-	}
-	if l.Model.Weights == "" {
-		o.ServedName = "" // the name is what it is started with
-	}
-	if g.MTP && o.Drafter == "" {
-		o.Drafter = l.Model.MTPDraft
-	}
-	if o.Program == "" && profile.ID == simID {
-		o.Program = ownProgram()
-	}
-	spec, err := launch.Plan(profile, o)
-	if err != nil {
-		return spec, err
-	}
-	spec.Environ, spec.Group = s.b.Environ(), deviceGroup(g)
-	spec.Warn = func(text string) { note(s.b.Stderr, "%s", text) }
-	spec.Times.Ready = time.Duration(l.ReadyS) * time.Second
-	if t := s.b.c.Duration("ready-timeout"); t > 0 {
-		spec.Times.Ready = t
-	}
-	_, spec.LogFile = s.b.logPath(g)
-	if dir, ok := s.b.dataDir(); ok {
-		spec.StateDir = filepath.Join(dir, "engines")
-	}
-	return spec, os.MkdirAll(filepath.Dir(spec.LogFile), 0o755)
 }
 
 // deviceGroup names what an engine needs alone: the devices of its backend. Servers that the config says fit together
@@ -236,11 +208,13 @@ func (s *benchServer) know(ctx context.Context) error {
 	}
 	if s.process != nil {
 		spec := s.process.Spec()
+		is := s.process.Identity()
+		f.Launch, f.Build, f.ModelFiles = is.Digest, is.Build, filesDigest(s.group)
 		f.Command = []string{s.process.Command()}
 		f.Log, _ = s.b.logPath(s.group)
 		f.Environment = matrix.MaskedNames(l.Registry.Env)
 		f.RequestedDevice = cmp.Or(f.RequestedDevice, spec.Asked)
-		if d := s.process.Status().Device; d != nil && f.ObservedDevice == "unknown" {
+		if d := s.process.Status().Device; d != nil && (f.ObservedDevice == "unknown" || f.ObservedDevice == *d) {
 			f.ObservedDevice = *d
 			f.CPUFallback = engines.CPUFallback(&f.RequestedDevice, d)
 		}
@@ -384,12 +358,11 @@ func (b *benching) installed(ctx context.Context) (map[string][]matrix.Listed, e
 		if err != nil {
 			return nil, err
 		}
-		look := newIdentifier(captureSettings{upstreams: []upstream{up}}, b.config.Catalog).targets[0]
-		d, err := b.config.Catalog.Identify(ctx, look.do, look.url, look.options)
-		if err != nil {
-			return nil, fmt.Errorf("list models of %s: %w", e.ID, err)
+		d := b.identify(ctx, up)
+		if d.err != nil {
+			return nil, fmt.Errorf("list models of %s: %w", e.ID, d.err)
 		}
-		for _, id := range d.Models {
+		for _, id := range d.is.Models {
 			out[e.ID] = append(out[e.ID], matrix.Listed{ID: id})
 		}
 	}

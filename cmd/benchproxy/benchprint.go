@@ -82,7 +82,7 @@ type benchDoc struct {
 func (b *benching) print(sum bench.Summary, ran error) error {
 	took := clock.Since(b.began)
 	if b.s.json {
-		doc := benchDoc{Schema: 1, Plan: b.plan.Hash, Results: b.results, Cells: sum, Seconds: took.Seconds(), Records: b.records, Drafting: bench.Draftings(b.records)}
+		doc := benchDoc{Schema: 1, Plan: b.plan.Hash, Results: b.results, Cells: sum, Seconds: took.Seconds(), Records: b.records, Drafting: bench.Draftings(bench.Standing(b.results, b.plan, b.records))}
 		if doc.Records == nil {
 			doc.Records = []*matrix.Record{}
 		}
@@ -112,7 +112,7 @@ func (b *benching) print(sum bench.Summary, ran error) error {
 			fmt.Fprintf(b.Stdout, "%s: %s\n", printable(r.Cell), printable(r.Detail))
 		}
 	}
-	for _, d := range bench.Draftings(b.records) {
+	for _, d := range bench.Draftings(bench.Standing(b.results, b.plan, b.records)) {
 		fmt.Fprintln(b.Stdout, printable(draftLine(d)))
 	}
 	fmt.Fprintf(b.Stdout, "ok=%d/%d failed=%d skipped=%d kept=%d in %s, results in %s\n", sum.OK+sum.Kept, sum.Planned, sum.Failed, sum.Skipped, sum.Kept,

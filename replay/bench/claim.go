@@ -14,11 +14,15 @@ import (
 func Claim(dir string) (io.Closer, error) {
 	logs := filepath.Join(dir, LogDir)
 	if err := os.MkdirAll(logs, 0o755); err != nil {
-		return nil, fmt.Errorf("make directory of results: %w", err)
+		return nil, fmt.Errorf("make directory of results: %w", roomFor(err))
 	}
-	f, err := os.OpenFile(filepath.Join(logs, ".lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	name := filepath.Join(logs, ".lock")
+	if st, err := os.Lstat(name); err == nil && !st.Mode().IsRegular() { // it would make a file where a link leads to
+		return nil, fmt.Errorf("hold directory of results: %s is no regular file", name)
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("hold directory of results: %w", err)
+		return nil, fmt.Errorf("hold directory of results: %w", roomFor(err))
 	}
 	if err := tryLock(f); err != nil {
 		_ = f.Close() // nothing was written

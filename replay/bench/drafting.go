@@ -2,8 +2,10 @@ package bench
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
+	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/replay/matrix"
 )
 
@@ -20,6 +22,30 @@ type Drafting struct {
 	Ratio    *float64 `json:"ratio"`            // decode rate of the fastest method over that of none; null when no method has a rate
 	Failed   []string `json:"failed,omitempty"` // cells of methods that were rejected, or had no answer
 	Silent   []string `json:"silent,omitempty"` // cells of methods of which no draft is known: they are not compared
+}
+
+// Standing are the records that stand for the cells of a plan, in its order: those of this sitting, and of the cells that it
+// left out the results that are of the same definition.
+func Standing(dir string, p *matrix.Plan, sitting []*matrix.Record) (out []*matrix.Record) {
+	made := map[string]*matrix.Record{}
+	for _, r := range sitting {
+		made[r.Cell] = r
+	}
+	for i := range p.Groups {
+		for j := range p.Groups[i].Cells {
+			c := &p.Groups[i].Cells[j]
+			r := made[c.Name]
+			if r == nil && (c.Do == matrix.DoKeep || c.Do == matrix.DoLeave) {
+				if kept, err := matrix.ReadRecord(filepath.Join(dir, c.File())); err == nil && kept.Definition == c.Definition {
+					r = &kept
+				}
+			}
+			if r != nil {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
 }
 
 // Draftings sets the methods of speculative decoding against none, one entry for each set of cells that differ in nothing
@@ -65,7 +91,7 @@ func drafting(set []*matrix.Record) (d Drafting, ok bool) {
 		case slices.Contains(r.Flags, FlagNotSpeculating):
 			d.Silent = append(d.Silent, r.Cell)
 		case none.Status == matrix.StatusOK && sameFormula(r, none):
-			if ratio := *r.AggregateDecodeTPS / *none.AggregateDecodeTPS; d.Ratio == nil || ratio > *d.Ratio {
+			if ratio := togetherTPS(r) / togetherTPS(none); d.Ratio == nil || ratio > *d.Ratio {
 				d.Ratio, fastest = &ratio, r.Cell
 			}
 		}
@@ -78,5 +104,17 @@ func drafting(set []*matrix.Record) (d Drafting, ok bool) {
 
 // sameFormula reports whether the rates of two cells are there and of one formula.
 func sameFormula(a, b *matrix.Record) bool {
-	return a.AggregateDecodeTPS != nil && b.AggregateDecodeTPS != nil && *b.AggregateDecodeTPS > 0 && a.DecodeSource == b.DecodeSource
+	return togetherTPS(a) > 0 && togetherTPS(b) > 0 && a.DecodeSource == b.DecodeSource
+}
+
+// togetherTPS is the rate of all requests of a cell, as it was before it was rounded; 0 where there is none, or where it
+// is that of short answers.
+func togetherTPS(r *matrix.Record) float64 {
+	switch v := r.Exact(measure.AggregateDecodeTPS); {
+	case r.AggregateDecodeTPS == nil || slices.Contains(r.Flags, measure.FlagShortAnswer):
+		return 0
+	case v != nil:
+		return *v
+	}
+	return *r.AggregateDecodeTPS
 }

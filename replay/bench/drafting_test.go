@@ -19,6 +19,11 @@ func TestDraftingMethods(t *testing.T) {
 	}
 	with := func(r *matrix.Record, change func(*matrix.Record)) *matrix.Record { change(r); return r }
 	failed := func(r *matrix.Record) { r.Status = matrix.StatusFail }
+	exactly := func(v float64) func(*matrix.Record) {
+		return func(r *matrix.Record) {
+			r.Spreads = map[string]matrix.Spread{measure.AggregateDecodeTPS: {N: 1, Median: v}}
+		}
+	}
 	ratio := func(v float64) *float64 { return &v }
 	for _, c := range []struct {
 		name string
@@ -29,6 +34,9 @@ func TestDraftingMethods(t *testing.T) {
 		{"no baseline", []*matrix.Record{rec("mtp", "m", 2), rec("ngram", "n", 3)}, nil},
 		{"fastest wins", []*matrix.Record{rec("none", "0", 100), rec("mtp", "m", 150), rec("ngram", "n", 125)}, []Drafting{{Baseline: "0", Winner: "m", Ratio: ratio(1.5)}}},
 		{"just under the margin", []*matrix.Record{rec("mtp", "m", 102), rec("none", "0", 100)}, []Drafting{{Baseline: "0", Winner: "0", Ratio: ratio(1.02)}}},
+		{"files round, ratios do not", []*matrix.Record{with(rec("none", "0", 1), exactly(0.96875)), with(rec("mtp", "m", 1), exactly(1.03125))}, []Drafting{{Baseline: "0", Winner: "m", Ratio: ratio(1.03125 / 0.96875)}}},
+		{"short answers", []*matrix.Record{rec("none", "0", 100), with(rec("mtp", "m", 200), func(r *matrix.Record) { r.Flags = []string{measure.FlagShortAnswer} })},
+			[]Drafting{{Baseline: "0", Winner: "0"}}},
 		{"slower", []*matrix.Record{rec("none", "0", 100), rec("mtp", "m", 50)}, []Drafting{{Baseline: "0", Winner: "0", Ratio: ratio(0.5)}}},
 		{"rejected", []*matrix.Record{rec("none", "0", 100), with(rec("mtp", "m", 0), failed)}, []Drafting{{Baseline: "0", Winner: "0", Failed: []string{"m"}}}},
 		{"silent", []*matrix.Record{rec("none", "0", 100), with(rec("mtp", "m", 200), func(r *matrix.Record) { r.Flags = []string{FlagNotSpeculating} })},
@@ -42,5 +50,26 @@ func TestDraftingMethods(t *testing.T) {
 		if diff := cmp.Diff(c.want, Draftings(c.in)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", c.name, diff)
 		}
+	}
+}
+
+// TestDraftsOfAnEarlierSitting holds that a method is held against a baseline that was measured before, as long as it is of
+// the same definition.
+func TestDraftsOfAnEarlierSitting(t *testing.T) {
+	plan := planOf([]string{"a"}, []string{"text_short", "json_mode", "multi_turn"}, 1, 1)
+	cells := plan.Groups[0].Cells
+	dir := t.TempDir()
+	cells[0].Do, cells[1].Do = matrix.DoKeep, matrix.DoLeave
+	for i, definition := range []string{cells[0].Definition, "c1:other"} {
+		rec := matrix.NewRecord(plan, &plan.Groups[0], &cells[i])
+		rec.Definition = definition
+		if err := matrix.WriteRecord(dir, &rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := matrix.NewRecord(plan, &plan.Groups[0], &cells[2])
+	got := Standing(dir, plan, []*matrix.Record{&now})
+	if len(got) != 2 || got[0].Cell != cells[0].Name || got[1] != &now {
+		t.Errorf("%d records stand", len(got))
 	}
 }

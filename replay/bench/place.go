@@ -49,11 +49,14 @@ type Facts struct {
 	Salt     string // of these values and of nonces
 	Nonce    string // at the beginning of every prompt: of a server that may have answered the same before; "" = none
 
-	Materials scenario.Materials // what the scenarios are made of, the window among them
-	Identity  exchange.Identity
-	Weights   string // digest or name, "" when unknown
-	Slots     *int   // requests at once, nil when unknown
-	Window    *int   // tokens of one request, nil when unknown
+	Materials  scenario.Materials // what the scenarios are made of, the window among them
+	Identity   exchange.Identity
+	Launch     string // see matrix.Record, as the next two; "" of a server that runs already
+	Build      string
+	ModelFiles string
+	Weights    string // digest or name, "" when unknown
+	Slots      *int   // requests at once, nil when unknown
+	Window     *int   // tokens of one request, nil when unknown
 
 	RequestedDevice string
 	ObservedDevice  string // unknown when nothing showed it

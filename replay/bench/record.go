@@ -213,6 +213,7 @@ func (m median) wave(name string) *float64 {
 // about fills in what is known of the server.
 func about(r *matrix.Record, f *Facts) {
 	r.Run, r.Identity, r.Weights = f.Run, f.Identity, f.Weights
+	r.Launch, r.Build, r.ModelFiles = f.Launch, f.Build, f.ModelFiles
 	r.RequestedDevice, r.ObservedDevice, r.CPUFallback = f.RequestedDevice, f.ObservedDevice, f.CPUFallback
 	r.Slots, r.Context, r.LoadMS = f.Slots, f.Window, f.LoadMS
 	r.Command, r.Log, r.Environment = f.Command, f.Log, f.Environment

@@ -19,6 +19,9 @@ type PlanOptions struct {
 	// Results are what there is of earlier sittings, by the names of cells; see Resume.
 	Results map[string]Earlier
 	Resume  Resume
+	// Server looks at what a group would be measured on now; nil where that cannot be had. It is asked once a group of which
+	// a result would be kept. A nil function looks at nothing.
+	Server func(*Group) *Server
 }
 
 // NewPlan plans the matrix of a config: every combination of what is selected, with those that cannot run skipped. The
@@ -45,7 +48,7 @@ func NewPlan(c *Config, o PlanOptions) (*Plan, error) {
 	if err := b.plan.distinct(); err != nil {
 		return nil, fmt.Errorf("plan matrix: %w", err)
 	}
-	b.plan.resume(o.Resume, o.Results)
+	b.plan.resume(o.Resume, o.Results, o.Server)
 	b.plan.steps(c.Defaults.Order)
 	return b.plan, nil
 }

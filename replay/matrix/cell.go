@@ -41,7 +41,7 @@ type Cell struct {
 	Definition string `json:"definition"`       // digest of everything that changes its numbers, see DefinitionScheme
 	Do         Do     `json:"do"`               // run, skip, keep or leave
 	Skip       *Skip  `json:"skip,omitempty"`   // why, for skip
-	Reason     string `json:"reason,omitempty"` // why, for keep and leave
+	Reason     string `json:"reason,omitempty"` // why, for keep and leave, and for run where an ok result does not stand
 }
 
 // Do is what is to become of a cell.

@@ -96,7 +96,10 @@ type Record struct {
 	Exchanges       []exchange.ID     `json:"exchanges,omitempty"` // the timed ones, in order
 	Warmups         []exchange.ID     `json:"warmups,omitempty"`   // the ones before
 	Identity        exchange.Identity `json:"identity"`
-	Weights         string            `json:"weights,omitempty"` // digest or name of the weights, as far as it is known
+	Launch          string            `json:"launch,omitempty"`      // digest of build and environment of a server that was launched
+	Build           string            `json:"build,omitempty"`       // digest of its program and what belongs to it
+	ModelFiles      string            `json:"model_files,omitempty"` // digest of sizes and times of its model files
+	Weights         string            `json:"weights,omitempty"`     // digest or name of the weights, as far as it is known
 	RequestedDevice string            `json:"requested_device,omitempty"`
 	ObservedDevice  string            `json:"observed_device,omitempty"` // unknown when nothing showed it
 	CPUFallback     bool              `json:"cpu_fallback"`

@@ -112,7 +112,7 @@ func TestReadResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, broken, err := ReadResults(dir)
-	if diff := cmp.Diff(map[string]Earlier{"a": {StatusOK, "c1:x"}, "older": {StatusFail, ""}}, got); diff != "" || err != nil || len(broken) != 4 {
+	if diff := cmp.Diff(map[string]Earlier{"a": {Status: StatusOK, Definition: "c1:x"}, "older": {Status: StatusFail}}, got); diff != "" || err != nil || len(broken) != 4 {
 		t.Errorf("%v %q (-want +got):\n%s", err, broken, diff)
 	}
 	if got, broken, err := ReadResults(filepath.Join(dir, "gone")); got != nil || broken != nil || err != nil {

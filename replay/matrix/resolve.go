@@ -70,6 +70,9 @@ func (r *resolver) engine(id string, d engineDoc, at *node, declared bool) {
 			cmp.Or(d.Profile, id), suggest(cmp.Or(d.Profile, id), profileIDs(r.c.Catalog)))
 		return
 	}
+	if profile.Launch == nil && profile.Kind != engines.KindHosted && d.Program.Path != "" && d.Transport != TransportConnect {
+		profile.Launch = engines.OwnLaunch(d.Program.Path, nil) // its args are the whole command line
+	}
 	e := Engine{
 		ID: id, Display: cmp.Or(d.Display, profile.Name), Profile: profile, Transport: d.Transport, Backends: d.Backends, URL: d.URL.URL,
 		Program: d.Program.Path, File: d.File.Path, Port: d.Port, Args: d.Args, Env: d.Env, Slots: d.Slots, Context: d.Context, Declared: declared,
@@ -84,7 +87,7 @@ func (r *resolver) engine(id string, d engineDoc, at *node, declared bool) {
 	}
 	switch {
 	case e.Transport == TransportServer && profile.Launch == nil:
-		r.problem(at, key, "%s cannot be launched: its profile has no launch section; set transport to connect and give its url", id)
+		r.problem(at, key, "%s cannot be launched: its profile has no launch section; name its program, or set transport to connect and give its url", id)
 	case e.Transport == TransportServer:
 		e.URL = ""
 	case e.URL != "" && !absoluteURL(e.URL) && !strings.HasPrefix(e.URL, "unix:/"):

@@ -9,12 +9,27 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
 // Earlier is what a plan has to know of a result that is there.
 type Earlier struct {
-	Status     Status `json:"status"`
-	Definition string `json:"definition"` // "" for one that another tool wrote
+	Status     Status            `json:"status"`
+	Definition string            `json:"definition"` // "" for one that another tool wrote
+	Launch     string            `json:"launch"`
+	Build      string            `json:"build"`
+	ModelFiles string            `json:"model_files"`
+	Identity   exchange.Identity `json:"identity"`
+}
+
+// Server is what a group would be measured on now. What is not known is "".
+type Server struct {
+	Launch     string             // see Record, as the next two
+	Build      string             //
+	ModelFiles string             //
+	Why        string             // Launch is not known
+	Identity   *exchange.Identity // of one that runs already; nil where it does not answer
 }
 
 // Resume says which cells of a plan are measured when there are results of some.
@@ -23,14 +38,30 @@ type Resume struct {
 	OnlyFailed   bool // only those whose result is fail
 }
 
-// resume leaves cells out. What is skipped anyway stays so, but for a result that would be lost by it.
-func (p *Plan) resume(r Resume, results map[string]Earlier) {
+// resume leaves cells out. What is skipped anyway stays so, but for a result that would be lost by it. A result that is ok
+// is measured again where it was made by another build, in another environment or of other weights than the server has
+// now: both would stand in one table as the same engine.
+func (p *Plan) resume(r Resume, results map[string]Earlier, server func(*Group) *Server) {
 	for i := range p.Groups {
-		for j := range p.Groups[i].Cells {
-			c := &p.Groups[i].Cells[j]
+		g := &p.Groups[i]
+		var now *Server
+		asked := false
+		for j := range g.Cells {
+			c := &g.Cells[j]
 			was, there := results[c.Name]
 			ok := there && was.Status == StatusOK && was.Definition == c.Definition
+			if ok && c.Do == DoRun && server != nil && (r.SkipExisting || r.OnlyFailed) {
+				if !asked {
+					now, asked = server(g), true
+				}
+				if why := was.changed(g.Launch.Transport, now); why != "" {
+					c.Reason = why
+					continue
+				}
+			}
 			switch {
+			case r.SkipExisting && !r.OnlyFailed && !ok && c.Do == DoRun && was.Status == StatusOK:
+				c.Reason = "its result is of other settings"
 			case r.SkipExisting && ok:
 				c.leave(DoKeep, "its result is ok and of the same definition")
 			case r.OnlyFailed && !there:
@@ -40,6 +71,36 @@ func (p *Plan) resume(r Resume, results map[string]Earlier) {
 			}
 		}
 	}
+}
+
+// changed is why a result does not stand for what the server of its group is now, or "". A server that cannot be looked at
+// could not be measured either: its results stay.
+func (e *Earlier) changed(transport string, now *Server) string {
+	switch {
+	case now == nil:
+		return ""
+	case e.ModelFiles != "" && now.ModelFiles != "" && e.ModelFiles != now.ModelFiles:
+		return "the model files were changed since its result"
+	case transport != TransportServer:
+		return e.otherVersion(now.Identity)
+	case now.Launch == "":
+		return "which build the engine is cannot be told: " + now.Why
+	case e.Launch == "":
+		return "its result does not say which build of the engine made it"
+	case e.Launch == now.Launch:
+		return ""
+	case e.Build == now.Build:
+		return "variables that change what the engine does are others than those of its result"
+	}
+	return "the engine was built anew since its result"
+}
+
+// otherVersion compares what an engine says of itself. One that says nothing is taken for the same.
+func (e *Earlier) otherVersion(now *exchange.Identity) string {
+	if now == nil || now.Version == "" || e.Identity.Version == "" || now.Version == e.Identity.Version {
+		return ""
+	}
+	return fmt.Sprintf("the engine is version %s, and was %s when its result was made", now.Version, e.Identity.Version)
 }
 
 func (c *Cell) leave(do Do, why string) { c.Do, c.Skip, c.Reason = do, nil, why }

@@ -176,7 +176,7 @@ func (b *builder) skipDevice(p pair, a Axes, _ *mapping) *Skip {
 func (b *builder) skipAddress(p pair, _ Axes, _ *mapping) *Skip {
 	f := p.model.filesFor(p.engine.ID)
 	switch {
-	case p.engine.Transport == TransportConnect && p.engine.URL == "":
+	case p.engine.Transport == TransportConnect && p.engine.URL == "" && p.engine.Profile.Daemon == nil: // its daemon's file says where
 		return skipf(SkipNoURL, "%s is not launched here, and the config has no url for it", p.engine.ID)
 	case f.Name == "" && servesMany(p.engine):
 		return skipf(SkipNoName, "%s is asked for a model by name, and %s has none for it: say it in its entry, under engines", p.engine.ID, p.model.ID)

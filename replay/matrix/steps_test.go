@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
 const twoEngines = `{"engines": {"a": {"profile": "sim"}, "b": {"profile": "sim"}}, "backends": {"gpu": {}, "cpu": {"kind": "cpu"}},
@@ -104,11 +106,11 @@ func TestResume(t *testing.T) {
 	cells := base.Groups[0].Cells
 	skipped := base.Groups[1].Cells
 	results := map[string]Earlier{
-		cells[0].Name:   {StatusOK, cells[0].Definition},
-		cells[1].Name:   {StatusFail, cells[1].Definition},
-		cells[2].Name:   {StatusOK, "c1:other"},
-		skipped[0].Name: {StatusOK, skipped[0].Definition},
-		skipped[1].Name: {StatusFail, ""},
+		cells[0].Name:   {Status: StatusOK, Definition: cells[0].Definition},
+		cells[1].Name:   {Status: StatusFail, Definition: cells[1].Definition},
+		cells[2].Name:   {Status: StatusOK, Definition: "c1:other"},
+		skipped[0].Name: {Status: StatusOK, Definition: skipped[0].Definition},
+		skipped[1].Name: {Status: StatusFail},
 	}
 	for name, c := range map[string]struct {
 		resume Resume
@@ -142,6 +144,53 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResultsOfAnotherServer holds that an ok result is kept only as long as the server is what made it, and that the plan
+// says why it is not.
+func TestResultsOfAnotherServer(t *testing.T) {
+	is := func(version string) *exchange.Identity {
+		return &exchange.Identity{Engine: "llamacpp", Version: version}
+	}
+	was := Earlier{Launch: "l1:a", Build: "sha256:a", ModelFiles: "f1:a", Identity: *is("b1")}
+	for _, c := range []struct {
+		name, transport string
+		was             Earlier
+		now             *Server
+		why             string
+	}{
+		{"the same", TransportServer, was, &Server{Launch: "l1:a", Build: "sha256:a", ModelFiles: "f1:a"}, ""},
+		{"cannot be looked at", TransportServer, was, nil, ""},
+		{"another build", TransportServer, was, &Server{Launch: "l1:b", Build: "sha256:b"}, "built anew"},
+		{"another environment", TransportServer, was, &Server{Launch: "l1:b", Build: "sha256:a"}, "variables"},
+		{"a build that cannot be read", TransportServer, was, &Server{Why: "permission denied"}, "cannot be told: permission denied"},
+		{"an older result", TransportServer, Earlier{}, &Server{Launch: "l1:a"}, "does not say which build"},
+		{"other weights", TransportServer, was, &Server{Launch: "l1:a", Build: "sha256:a", ModelFiles: "f1:b"}, "model files"},
+		{"running, the same", TransportConnect, was, &Server{Identity: is("b1")}, ""},
+		{"running, another version", TransportConnect, was, &Server{Identity: is("b2")}, "version b2, and was b1"},
+		{"running, says nothing", TransportConnect, was, &Server{Identity: is("")}, ""},
+		{"running, said nothing", TransportConnect, Earlier{}, &Server{Identity: is("b2")}, ""},
+		{"not running", TransportConnect, was, &Server{}, ""},
+	} {
+		if got := c.was.changed(c.transport, c.now); c.why == "" && got != "" || !strings.Contains(got, c.why) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.why)
+		}
+	}
+	config := load(t, twoEngines, map[string]string{"engines": "a", "scenarios": "text_short", "concurrency": "1,2"})
+	base := planOf(t, config)
+	cells := base.Groups[0].Cells
+	results := map[string]Earlier{cells[0].Name: {Status: StatusOK, Definition: cells[0].Definition, Launch: "l1:a"}, cells[1].Name: {Status: StatusFail, Launch: "l1:a"}}
+	for _, resume := range []Resume{{SkipExisting: true}, {OnlyFailed: true}} {
+		asked := 0
+		p, err := NewPlan(config, PlanOptions{Results: results, Resume: resume, Server: func(*Group) *Server { asked++; return &Server{Launch: "l1:b", Build: "sha256:b"} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := p.Groups[0].Cells[0]
+		if c.Do != DoRun || !strings.Contains(c.Reason, "built anew") || p.Counts().Run != 2 || asked != 1 || p.Hash != base.Hash {
+			t.Errorf("%+v: %+v, %+v, asked %d times", resume, c, p.Counts(), asked)
+		}
+	}
+}
+
 // TestPartialRunsAddUp holds that a matrix in parts gives the same cells as one at once.
 func TestPartialRunsAddUp(t *testing.T) {
 	results := map[string]Earlier{}
@@ -158,7 +207,7 @@ func TestPartialRunsAddUp(t *testing.T) {
 				if was, there := results[c.Name]; there && c.Do != DoKeep {
 					t.Errorf("%v: %s is measured again: %s is not %s", part, c.Name, was.Definition, c.Definition)
 				}
-				results[c.Name] = Earlier{StatusOK, c.Definition}
+				results[c.Name] = Earlier{Status: StatusOK, Definition: c.Definition}
 			}
 		}
 	}
