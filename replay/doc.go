@@ -56,6 +56,6 @@
 //
 // Invariants of suites:
 //
-//   - A wave that was cut is in no report; a report is complete only when every planned case is in it.
+//   - A case that was cut is in no report, nor is its wave; a report is complete only when every planned case is in it.
 //   - Two reports that do not ask the same under the same conditions, or of which a case failed, have no ratios.
 package replay

@@ -43,6 +43,9 @@ type SuiteOptions struct {
 	Prefix   string  // with which the ids of cases, items and waves begin, where a run holds several suites
 	Untagged bool    // prompts do not begin with the tag of their case: they are held against those of another engine
 	Unjudged bool    // cases are not judged when their wave has ended: more than its answers is needed for it
+	// Case gets each case of a wave when it has ended and is judged, one at a time, while others may still run; nil for
+	// nobody. A case that was cut is not among them. Its error ends the suite behind the wave.
+	Case func(*SuiteCase) error
 	// Wave gets the cases of each wave when all have ended and are judged. Its error ends the suite.
 	Wave func(*SuiteWave) error
 }
@@ -79,7 +82,8 @@ type SuiteCase struct {
 	Asked   []scenario.Request // the turns that were sent, as they were meant before the engine's spelling
 	Stopped error              // why the conversation did not go on to its last turn; nil when it did
 	Judgment
-	at int // its place among the cases that the run keeps
+	judged bool
+	at     int // its place among the cases that the run keeps
 }
 
 // NewSuite plans a suite. Nothing is sent; the error is that of a request that cannot be made.
@@ -214,6 +218,7 @@ type suiteRun struct {
 	target Target
 	ctx    context.Context // as long as requests are sent
 	run    context.Context // as long as they may run
+	ending sync.Mutex      // held while Case is told
 }
 
 // Run warms up and sends the waves. Its error is that of the suite's.
@@ -247,7 +252,9 @@ func (r *suiteRun) wave(cases []*SuiteCase) error {
 	for i, c := range cases {
 		all.Go(func() {
 			<-gate
-			errs[i] = r.talk(c, drafts[i])
+			if errs[i] = r.talk(c, drafts[i]); errs[i] == nil {
+				errs[i] = r.ended(c)
+			}
 		})
 	}
 	close(gate)
@@ -264,10 +271,7 @@ func (r *suiteRun) wave(cases []*SuiteCase) error {
 	w := &SuiteWave{Name: r.inRun(cases[0].Wave()), Cases: cases}
 	w.Wall, _ = wallOf(cases...)
 	for _, c := range cases {
-		if r.o.Unjudged {
-			continue
-		}
-		if err := c.judge(); err != nil {
+		if err := r.judge(c); err != nil {
 			return err
 		}
 	}
@@ -276,6 +280,28 @@ func (r *suiteRun) wave(cases []*SuiteCase) error {
 		return nil
 	}
 	return r.o.Wave(w)
+}
+
+// ended tells of a case that has ended before the others of its wave.
+func (r *suiteRun) ended(c *SuiteCase) error {
+	if r.o.Case == nil || r.ctx.Err() != nil {
+		return nil
+	}
+	r.ending.Lock()
+	defer r.ending.Unlock()
+	if err := r.judge(c); err != nil {
+		return err
+	}
+	return r.o.Case(c)
+}
+
+// judge judges a case once, where cases are judged here.
+func (r *suiteRun) judge(c *SuiteCase) error {
+	if r.o.Unjudged || c.judged {
+		return nil
+	}
+	c.judged = true
+	return c.judge()
 }
 
 // keep writes what the cases came to into those that the run keeps.

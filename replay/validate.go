@@ -214,6 +214,7 @@ type Validation struct {
 	Report ValidationReport
 	tools  bool
 	fenced bool
+	waved  int // cases of waves that have ended
 }
 
 // NewValidation begins the report of a suite with the options that its cases have.
@@ -252,8 +253,20 @@ func NewValidation(kind string, o *SuiteOptions, f ValidationFacts) *Validation 
 	return v
 }
 
-// Add takes a wave that has ended.
+// AddCase takes a case that has ended before the others of its wave, so that a report which is saved then holds it. It is no
+// part of the summary until its wave has ended.
+func (v *Validation) AddCase(c *SuiteCase) error {
+	one, err := v.caseOf(c)
+	if err != nil {
+		return fmt.Errorf("report case %s: %w", c.Tag(), err)
+	}
+	v.Report.Cases = append(v.Report.Cases, one)
+	return nil
+}
+
+// Add takes a wave that has ended. Its cases stand in the order of the plan then, also those that were added before.
 func (v *Validation) Add(w *SuiteWave) error {
+	v.Report.Cases = v.Report.Cases[:v.waved]
 	out := ValidationWave{Scenario: w.Cases[0].TagName(), Concurrency: w.Cases[0].Member.Concurrency, Repeat: w.Cases[0].Member.Repeat, AllPassed: true}
 	for _, c := range w.Cases {
 		one, err := v.caseOf(c)
@@ -275,6 +288,7 @@ func (v *Validation) Add(w *SuiteWave) error {
 		out.WallMS, out.TPS = &ms, &tps
 	}
 	v.Report.Waves = append(v.Report.Waves, out)
+	v.waved = len(v.Report.Cases)
 	return nil
 }
 

@@ -31,6 +31,80 @@ func reported(t *testing.T, kind string, p pupil, o SuiteOptions) *Validation {
 	return v
 }
 
+// TestValidationKeepsEachCase holds that a report has each case as soon as it has ended, that it does not count as complete
+// before the last one, and that in the end it is the same as if it had been told of whole waves.
+func TestValidationKeepsEachCase(t *testing.T) {
+	o := validation(scenario.SuitePolicies, "required", "none_history", "invalid_named")
+	facts := ValidationFacts{Engine: "pupil", Degrees: []int{1, 4}, Repeats: 1}
+	v := NewValidation(ValidateTools, &o, facts)
+	path := filepath.Join(t.TempDir(), "tools.json")
+	var counts []int
+	saved := func() error {
+		if err := v.Save(path); err != nil {
+			return err
+		}
+		r, _, err := ReadValidation(path)
+		if err != nil {
+			return err
+		}
+		if r.Complete {
+			t.Error("it is complete while cases are out")
+		}
+		counts = append(counts, len(r.Cases))
+		return nil
+	}
+	o.Case = func(c *SuiteCase) error { return errors.Join(v.AddCase(c), saved()) }
+	o.Wave = func(w *SuiteWave) error { return errors.Join(v.Add(w), saved()) }
+	suiteRig{}.play(t, o, func(t *testing.T, h *heard) {
+		if h.err != nil {
+			t.Fatal(h.err)
+		}
+		v.Finish(h.err, time.Unix(60, 0))
+	})
+	if diff := cmp.Diff([]int{1, 1, 2, 3, 4, 5, 5, 6, 6, 7, 8, 9, 10, 10, 11, 11}, counts); diff != "" {
+		t.Error(diff)
+	}
+	var tags []string
+	for _, c := range v.Report.Cases {
+		tags = append(tags, c.Tag)
+	}
+	var planned []string
+	for _, m := range o.Members {
+		planned = append(planned, m.Tag())
+	}
+	if diff := cmp.Diff(planned, tags); diff != "" || !v.Report.Complete || v.Verdict() != nil {
+		t.Errorf("%v: %s", v.Verdict(), diff)
+	}
+	if s := v.Report.Summary["required@c4"]; s == nil || s.Total != 4 || s.Passed != 4 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestValidationCutCase holds that a case which was cut is in no report, and those that ended before are.
+func TestValidationCutCase(t *testing.T) {
+	why := errors.New("told to")
+	o := validation(scenario.SuitePolicies)
+	v := NewValidation(ValidateTools, &o, ValidationFacts{Degrees: []int{1, 4}, Repeats: 1})
+	o.Case, o.Wave = v.AddCase, v.Add
+	suiteRig{until: 125 * time.Millisecond, why: why}.play(t, o, func(t *testing.T, h *heard) {
+		v.Finish(h.err, time.Unix(60, 0))
+		if !errors.Is(h.err, why) || v.Report.Complete || len(v.Report.Cases) == 0 || !errors.Is(v.Verdict(), exchange.ErrIncomplete) {
+			t.Errorf("%v, %d cases: %v", h.err, len(v.Report.Cases), v.Verdict())
+		}
+		for _, c := range v.Report.Cases {
+			if c.Status != "ok" {
+				t.Errorf("%s: %s", c.Tag, c.Detail)
+			}
+		}
+	})
+	o.Case = func(*SuiteCase) error { return why }
+	suiteRig{}.play(t, o, func(t *testing.T, h *heard) {
+		if !errors.Is(h.err, why) || len(h.waves) != 0 {
+			t.Errorf("the error of a case: %v, %d waves", h.err, len(h.waves))
+		}
+	})
+}
+
 // keysOf are the keys of a JSON object in their order.
 func keysOf(t *testing.T, raw []byte) []string {
 	t.Helper()

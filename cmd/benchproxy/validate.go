@@ -71,7 +71,7 @@ func validateFlags() []cli.Flag {
 		&cli.StringFlag{Name: "profile", Usage: "`NAME` of how the engine is set up; reports of other ones are not compared"},
 		&cli.StringFlag{Name: "reference", Usage: "`REPORT` of an earlier validation to be held against"},
 		&cli.Float64Flag{Name: "tolerance", Value: replay.DefaultTolerance, Usage: "`SHARE` by which it may be slower than the reference"},
-		&cli.StringFlag{Name: "output", Usage: "`FILE` of the report, saved after every wave"},
+		&cli.StringFlag{Name: "output", Usage: "`FILE` of the report, saved after every wave of inference and every case of tools"},
 		&cli.BoolFlag{Name: "force", Usage: "replace --output if it is there"},
 	}
 }
@@ -182,6 +182,9 @@ func (v *validating) files(c *cli.Context) (err error) {
 func (v *validating) validate(c *cli.Context) error {
 	v.o.Options.Model = v.model
 	v.o.Wave = v.wave
+	if v.kind == replay.ValidateTools {
+		v.o.Case = v.ended
+	}
 	if err := v.begin(v.o); err != nil {
 		return err
 	}
@@ -238,6 +241,14 @@ func ownSum() string {
 	}
 	sum, _ := replay.FileSum(self)
 	return sum
+}
+
+// ended takes a case into the report, and saves it: what was learned of it stands whatever becomes of the others.
+func (v *validating) ended(c *replay.SuiteCase) error {
+	if err := v.report.AddCase(c); err != nil {
+		return err
+	}
+	return v.save()
 }
 
 // wave takes a wave into the report.

@@ -99,8 +99,8 @@ func TestLevelGaps(t *testing.T) {
 	}{
 		"nothing known": {LevelOptions{Level: "dev"}, []string{"speculation speculative_lossless: it is not known whether the engine drafts",
 			"agent agent_turns: behind thinking: it is not known", "limit over_limit: the size of the context is not known"}},
-		"no drafts":     {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{On: &off}}, []string{"speculation speculative_lossless: the engine does not draft"}},
-		"no way off":    {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{On: &on}}, []string{"speculation speculative_lossless: the engine drafts, and it is not known how"}},
+		"no drafts":  {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{On: &off}}, []string{"speculation speculative_lossless: the engine does not draft"}},
+		"no way off": {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{On: &on}}, []string{"speculation speculative_lossless: the engine drafts, and it is not known how"}},
 		"bad fields": {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{OffFields: json.RawMessage(`{`)}},
 			[]string{"speculation speculative_lossless: the fields that turn drafts off are no JSON object"}},
 		"by launch": {LevelOptions{Level: "dev", Window: 1 << 17, Thinking: true, Drafts: Drafts{OffVariant: "--draft-max 0"}}, nil},
