@@ -140,6 +140,8 @@ func overLimit(e *Evidence) (Finding, exchange.Needs) {
 		return Finding{}, exchange.Needs{n}
 	case r.Exchange == nil:
 		return fail("the server does not answer after it: %s", r.Reason), nil
+	case r.Exchange.Response.Status == 0:
+		return fail("the server does not answer after it: %s", outcomeText(replyAnswer(r.Exchange))), nil
 	case r.Exchange.Response.Status/100 != 2:
 		return fail("after it, %s answers with status %d", p.Health, r.Exchange.Response.Status), nil
 	}

@@ -44,10 +44,23 @@ type GateParty struct {
 	Identity exchange.Identity // the version is its build
 	Model    string            // to ask for
 	Launch   string            // command line of one that is started here, secrets masked; "" otherwise
+	Build    string            // digest of what is started here: program, what belongs to it, environment; "" when unknown
 	Weights  string            // as Golden.Weights; "" when unknown
 	Drafting *bool             // nil when unknown
 	Spelling Spelling
 	Changes  Changes
+	// Meet finds out what a reference is that is started here, when it is up for the first time: nothing is recorded of it
+	// before. nil when that is known.
+	Meet func(context.Context) (GateMet, error)
+}
+
+// GateMet is what is found out of a reference that is up.
+type GateMet struct {
+	Identity   exchange.Identity
+	Model      string // to ask for
+	Weights    string // "" when unknown
+	Drafting   *bool
+	References References // that keep what it answers; nil for none
 }
 
 // References keep what a reference has answered, so that it is asked once. Answers are kept by its weights and build.
@@ -75,9 +88,12 @@ type GateOptions struct {
 	Variants   []string // launch flags of the reference under which a failure is asked about again
 	Unknown    bool     // compare also when the weights of a side are not known
 	MaxAge     time.Duration
-	Session    string // header that carries one value a conversation; "" = none
-	Salt       string
-	Harness    string
+	// OnRecord says whether all of it is still on record, as it was; nil for nobody who knows. What an earlier verdict rests
+	// on must be.
+	OnRecord func([]exchange.EvidenceSum) bool
+	Session  string // header that carries one value a conversation; "" = none
+	Salt     string
+	Harness  string
 	// Told gets each verdict when it stands; nil for nobody.
 	Told func(*GateEntry)
 }
@@ -144,17 +160,34 @@ func NewGateSuite(o GateOptions) (*GateSuite, error) {
 	for _, wave := range g.suite.waves {
 		for _, c := range wave {
 			planned[i].SuiteCase = c
-			if c.Case.Checks, err = g.checks(c.Case.Checks); err != nil {
-				return nil, fmt.Errorf("plan case %s: %w", c.Case.ID, err)
-			}
-			g.suite.kept[c.at].Case.Checks = c.Case.Checks
 			i++
 		}
 	}
 	g.cases = planned
 	g.suite.planned.Source = "gates, level " + o.Level.String()
-	g.suite.planned.Reference = o.referenceEngine()
-	return g, nil
+	return g, g.refer()
+}
+
+// refer puts what is known of the reference into the checks of every case and into what the run keeps.
+func (g *GateSuite) refer() (err error) {
+	g.suite.mu.Lock()
+	defer g.suite.mu.Unlock()
+	g.suite.planned.Reference = g.o.referenceEngine()
+	for _, c := range g.cases {
+		if c.Case.Checks, err = g.checks(c.plan.Case(c.Case.ID, scenario.Options{}).Checks, g.o.build()); err != nil {
+			return fmt.Errorf("plan case %s: %w", c.Case.ID, err)
+		}
+		g.suite.kept[c.at].Case.Checks = c.Case.Checks
+	}
+	return nil
+}
+
+// build is the version of the reference, of which recordings must be; "" for any.
+func (o *GateOptions) build() string {
+	if o.Reference == nil {
+		return ""
+	}
+	return o.Reference.Identity.Version
 }
 
 // referenceEngine says whose recordings the cases are held against; nil for none of a known engine.
@@ -177,7 +210,7 @@ func (g *GateSuite) Planned() (asked, reused int) {
 	return len(g.cases), len(cases)
 }
 
-// question is the digest of what a case asks and by what it is judged, whatever model and engine it is asked.
+// question is the digest of what a case asks and by what it is judged, whatever engine it is asked and held against.
 func (g *GateSuite) question(c scenario.LevelCase) (string, error) {
 	d := newGateDigest()
 	turns := 1
@@ -191,7 +224,7 @@ func (g *GateSuite) question(c scenario.LevelCase) (string, error) {
 		}
 		d.add(r.Method, r.Path, string(r.Body), fmt.Sprint(r.Thinking, r.Cold, c.Turns))
 	}
-	checks, err := g.checks(c.Case(c.ID, scenario.Options{}).Checks)
+	checks, err := g.checks(c.Case(c.ID, scenario.Options{}).Checks, "")
 	if err != nil {
 		return "", err
 	}
@@ -202,7 +235,7 @@ func (g *GateSuite) question(c scenario.LevelCase) (string, error) {
 }
 
 // checks are those of a case with what is known of this sitting: which weights and which build a recording must be of.
-func (g *GateSuite) checks(of []exchange.Check) ([]exchange.Check, error) {
+func (g *GateSuite) checks(of []exchange.Check, build string) ([]exchange.Check, error) {
 	out := make([]exchange.Check, len(of))
 	for i, c := range of {
 		out[i] = c
@@ -215,7 +248,9 @@ func (g *GateSuite) checks(of []exchange.Check) ([]exchange.Check, error) {
 				return nil, fmt.Errorf("read parameters of %s: %w", c.Gate, err)
 			}
 		}
-		g.know(params, c.Gate)
+		if g.know(params, c.Gate); build != "" {
+			params["build"] = build
+		}
 		b, err := json.Marshal(params)
 		if err != nil {
 			return nil, fmt.Errorf("write parameters of %s: %w", c.Gate, err)
@@ -238,9 +273,6 @@ func (g *GateSuite) know(params map[string]any, gate string) {
 	set("weights", g.o.Candidate.Weights, g.o.Candidate.Weights != "")
 	set("unknown_weights", true, g.o.Unknown)
 	set("max_age_s", g.o.MaxAge.Seconds(), g.o.MaxAge > 0)
-	if g.o.Reference != nil {
-		set("build", g.o.Reference.Identity.Version, g.o.Reference.Identity.Version != "")
-	}
 	tie := gate == gateNearTie || gate == gateNeedle
 	set("variants", g.o.Variants, tie && len(g.o.Variants) > 0)
 	set("re_recordings", gateRecordings, tie && g.o.Reference != nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -193,8 +194,11 @@ func (w wanted) take(reply exchange.Reply) {
 // ask sends what is wanted of a seat. An engine that cannot be had as asked is no error unless it is the candidate as it
 // always is; one that was there, or is always to be, and is gone ends the suite.
 func (r *gateRun) ask(ctx context.Context, s seat, list []wanted) error {
+	met := r.met
 	target, err := r.at(ctx, s)
 	switch {
+	case err == nil && r.met != met:
+		return nil // what it has said before, in other suites, is looked for first
 	case err == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -206,6 +210,8 @@ func (r *gateRun) ask(ctx context.Context, s seat, list []wanted) error {
 		}
 		return nil
 	}
+	// How an engine is after a request is asked before it gets any others.
+	slices.SortStableFunc(list, func(a, b wanted) int { return strings.Compare(a.need.Method, b.need.Method) })
 	for len(list) > 0 {
 		n := 1
 		if wave := list[0].need.Wave; wave != "" {
@@ -298,6 +304,9 @@ func (r *gateRun) do(target Target, party exchange.Party, n exchange.Need) *exch
 // got takes an answer in.
 func (r *gateRun) got(w wanted, x *exchange.Exchange) error {
 	if x.End == exchange.EndConnectFailed {
+		if w.golden < 0 { // where its gate needs nothing else, that is its verdict
+			w.take(exchange.Reply{Need: w.need.ID, Exchange: x})
+		}
 		return fmt.Errorf("%w: the %s is gone: %s", exchange.ErrUnreachable, w.need.Party, causeText(x))
 	}
 	w.of.spent += spentOn(x)

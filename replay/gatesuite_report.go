@@ -49,6 +49,7 @@ type GateSubject struct {
 	Model   string `json:"model"`
 	Weights string `json:"weights"`          // "" when unknown
 	Launch  string `json:"launch,omitempty"` // command line of one that was started for the suite
+	Build   string `json:"build,omitempty"`  // digest of what was started: program, what belongs to it, environment
 }
 
 // GateAsked counts the requests beside those of the cases.
@@ -139,9 +140,10 @@ func ReadGateReport(path string) (*GateReport, error) {
 }
 
 // passed are the verdicts of an earlier suite on a case when all of them passed and still stand: by the same gates, on the
-// same question, of the same engines under the same flags, at this level or a stronger one. nil otherwise. What is not known is not the same.
+// same question, of the same engines under the same flags, at this level or a stronger one, and what they rest on is still
+// on record. nil otherwise. What is not known is not the same.
 func (r *GateReport) passed(o *GateOptions, c scenario.LevelCase, question string) (out []GateEntry) {
-	if r == nil || r.Package != GatePackage() || !r.Target.same(subjectOf(&o.Candidate)) || r.Target.Launch != o.Candidate.Launch {
+	if r == nil || r.Package != GatePackage() || !r.Target.still(subjectOf(&o.Candidate)) {
 		return nil
 	}
 	for _, e := range r.Verdicts {
@@ -149,34 +151,59 @@ func (r *GateReport) passed(o *GateOptions, c scenario.LevelCase, question strin
 			continue
 		}
 		level, err := gates.ParseLevel(e.Level)
-		if err != nil || level < o.Level || e.Status != exchange.VerdictOK || !r.sameReference(o, &e) {
+		if err != nil || level < o.Level || e.Status != exchange.VerdictOK || !r.sameReference(o, &e) || !o.recorded(&e) {
 			return nil
 		}
 		e.Reused = true
 		out = append(out, e)
 	}
-	if len(out) != len(c.Case(c.ID, scenario.Options{}).Checks) {
+	if !judgedBy(out, c.Case(c.ID, scenario.Options{}).Checks) {
 		return nil
 	}
 	return out
 }
 
-// sameReference reports whether a verdict rests on the reference of today, or on none.
+// judgedBy reports whether verdicts are those of the checks: one of each.
+func judgedBy(entries []GateEntry, checks []exchange.Check) bool {
+	return len(entries) == len(checks) && !slices.ContainsFunc(checks, func(c exchange.Check) bool {
+		return !slices.ContainsFunc(entries, func(e GateEntry) bool { return e.Gate == c.Gate })
+	})
+}
+
+// recorded reports whether what a verdict rests on is still on record. A verdict that rests on nothing is none.
+func (o *GateOptions) recorded(e *GateEntry) bool {
+	return len(e.Evidence) > 0 && (o.OnRecord == nil || o.OnRecord(e.Evidence))
+}
+
+// sameReference reports whether a verdict rests on the reference of today, or on none. One that is started here and was not
+// met yet is that of its bytes.
 func (r *GateReport) sameReference(o *GateOptions, e *GateEntry) bool {
 	if !slices.ContainsFunc(e.Evidence, func(s exchange.EvidenceSum) bool { return s.Kind == "golden" }) {
 		return true
 	}
-	return r.Reference != nil && o.Reference != nil && r.Reference.same(subjectOf(o.Reference))
+	if r.Reference == nil || o.Reference == nil {
+		return false
+	}
+	was, is := r.Reference, subjectOf(o.Reference)
+	if o.Reference.Meet != nil && is.Build != "" {
+		return was.Build == is.Build && is.Weights != "" && was.Weights == is.Weights
+	}
+	return was.Build == is.Build && was.same(is)
 }
 
 func subjectOf(p *GateParty) GateSubject {
-	return GateSubject{p.Identity, p.Model, p.Weights, p.Launch}
+	return GateSubject{p.Identity, p.Model, p.Weights, p.Launch, p.Build}
 }
 
 // same reports whether two subjects are known to be one build with one set of weights.
 func (s GateSubject) same(o GateSubject) bool {
 	known := s.Engine != "" && s.Version != "" && s.Weights != ""
 	return known && s.Engine == o.Engine && s.Version == o.Version && s.Weights == o.Weights
+}
+
+// still reports whether a subject is the one of before, as it was: of one that is started here, the bytes and the flags, too.
+func (s GateSubject) still(o GateSubject) bool {
+	return s.same(o) && s.Model == o.Model && s.Launch == o.Launch && s.Build == o.Build && (s.Launch == "" || s.Build != "")
 }
 
 // entryOf is a verdict with what people look for in its detail.
@@ -262,6 +289,8 @@ func (r *GateReport) Verdict() error {
 		}
 	}
 	switch {
+	case failed > 0 && !r.Complete:
+		return told(exchange.ErrGate, "%d of %d verdicts fail, and it did not come to its end: %s", failed, len(r.Verdicts), r.Why)
 	case failed > 0:
 		return told(exchange.ErrGate, "%d of %d verdicts fail", failed, len(r.Verdicts))
 	case !r.Complete:

@@ -32,6 +32,7 @@ type gateRun struct {
 	run    context.Context // as long as requests may run
 	up     seat            // the zero seat while no engine is
 	target Target
+	met    bool // the reference was found out of here
 	report *GateReport
 	began  time.Time
 }
@@ -92,7 +93,26 @@ func (r *gateRun) at(ctx context.Context, s seat) (Target, error) {
 		return Target{}, fmt.Errorf("start %s: %w", s.party, err)
 	}
 	r.up, r.target = s, t
+	if s.party == exchange.Reference && r.o.Reference.Meet != nil && !r.met {
+		if err := r.meet(ctx); err != nil {
+			return Target{}, errors.Join(fmt.Errorf("identify %s: %w", s.party, err), r.vacate(ctx))
+		}
+	}
 	return t, nil
+}
+
+// meet finds out what the reference is that was started.
+func (r *gateRun) meet(ctx context.Context) error {
+	is, err := r.o.Reference.Meet(ctx)
+	if err != nil {
+		return err
+	}
+	ref := r.o.Reference
+	ref.Identity, ref.Drafting, ref.Model, ref.Weights = is.Identity, is.Drafting, is.Model, is.Weights
+	r.o.References, r.met = is.References, true
+	of := subjectOf(ref)
+	r.report.Reference = &of
+	return r.refer()
 }
 
 // vacate stops the engine that is up.
@@ -273,6 +293,11 @@ func (s *Suite) settle(c *gateCase) {
 	}
 }
 
+// reached reports whether every request of a case that was sent found an engine.
+func (c *gateCase) reached() bool {
+	return len(c.Case.Exchanges) > 0 && !slices.ContainsFunc(c.Case.Exchanges, func(x *exchange.Exchange) bool { return x.End == exchange.EndConnectFailed })
+}
+
 // giveUp is the end of a suite whose gates never have enough: what they still need is not to be had.
 func (r *gateRun) giveUp() error {
 	for _, c := range r.cases {
@@ -295,9 +320,15 @@ func (r *gateRun) giveUp() error {
 	return nil
 }
 
-// finish completes the report: cases that did not come to their verdicts are told, too.
+// finish completes the report: cases that did not come to their verdicts are told, too. Where an engine went away, what it
+// said before is judged, as far as that needs nothing more of it.
 func (r *gateRun) finish(ran error) {
 	for _, c := range r.cases {
+		if errors.Is(ran, exchange.ErrUnreachable) && !c.settled && c.reached() {
+			if needs, err := r.look(c); err == nil && len(needs) == 0 {
+				r.conclude(c)
+			}
+		}
 		if c.settled {
 			continue
 		}

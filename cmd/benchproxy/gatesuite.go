@@ -361,14 +361,15 @@ func (g *gating) judge(ctx context.Context) error {
 	if err := errors.Join(stored, g.write(), g.print()); err != nil {
 		return err
 	}
-	if errors.Is(sent, exchange.ErrUnreachable) {
+	verdict := report.Verdict()
+	if errors.Is(sent, exchange.ErrUnreachable) && !errors.Is(verdict, exchange.ErrGate) {
 		hint := "check that it runs and that --target and --reference name the right addresses"
 		if g.launched() {
 			hint = "its log tells more"
 		}
 		return &exchange.Error{Op: "judge engine", Object: g.target.upstream.URL(), Side: exchange.SideEngine, Cause: sent, Hint: hint}
 	}
-	if verdict := report.Verdict(); verdict != nil {
+	if verdict != nil {
 		return verdict
 	}
 	return sent

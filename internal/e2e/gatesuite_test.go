@@ -28,6 +28,8 @@ type gated struct {
 	*rig
 	ups   map[exchange.Party]*proxy.Upstream
 	asked map[exchange.Party]*asked
+
+	referenceURL string
 }
 
 // asked counts the requests that an engine got, and lets those of the wave in which requests run together meet.
@@ -36,10 +38,12 @@ type asked struct {
 
 	mu    sync.Mutex
 	n     int
-	met   int                      // requests of the wave that came
-	meets bool                     // requests of the wave wait for each other
-	fails int                      // status of every answer; 0 for what the toy says
-	loops func(body string) string // what it answers to requests with tools; nil = loopAnswer
+	met   int  // requests of the wave that came
+	meets bool // requests of the wave wait for each other
+	fails int  // status of every answer; 0 for what the toy says
+	// instead answers a request where it gives a script; nil for never.
+	instead func(sim.Request) *sim.Script
+	loops   func(body string) string // what it answers to requests with tools; nil = loopAnswer
 }
 
 // wave marks the requests that run together, of which there are so many.
@@ -56,8 +60,13 @@ func (a *asked) handle(r sim.Request) *sim.Script {
 		a.met++
 		r.Headers = append(r.Headers, exchange.Header{Name: sim.MeetHeader, Value: fmt.Sprint(waveOf)})
 	}
-	fails, loops := a.fails, a.loops
+	fails, loops, instead := a.fails, a.loops, a.instead
 	a.mu.Unlock()
+	if instead != nil {
+		if s := instead(r); s != nil {
+			return s
+		}
+	}
 	if loops == nil {
 		loops = loopAnswer
 	}
@@ -119,6 +128,7 @@ func newGated(t *testing.T, reference, candidate sim.ToyOptions) *gated {
 	}
 	g.rig = newRig(t, func(o *rigOptions) { o.engine = config(exchange.Candidate) })
 	_, url := g.newEngine(config(exchange.Reference))
+	g.referenceURL = url
 	for party, at := range map[exchange.Party]string{exchange.Candidate: g.url, exchange.Reference: url} {
 		up, err := proxy.NewUpstream(proxy.UpstreamOptions{Name: string(party), URL: at})
 		if err != nil {
