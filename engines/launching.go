@@ -147,6 +147,17 @@ const (
 	HintAny     = "any"     // it ended, or was not ready in time
 )
 
+// OwnLaunch is the launch of a program of which nothing is known but the user's own command line: arguments with
+// ${model}, ${host}, ${port} and the like in them.
+func OwnLaunch(program string, args []string) *Launch {
+	l := &Launch{Program: program, Port: 8000, Busy: BusyNext}
+	if len(args) > 0 {
+		l.Args = append(l.Args, LaunchArg{Args: args})
+	}
+	l.Args = append(l.Args, LaunchArg{Axis: AxisExtra})
+	return l
+}
+
 // Backend finds a backend by its id or an alias: exactly, else without case.
 func (l *Launch) Backend(name string) (Backend, bool) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {

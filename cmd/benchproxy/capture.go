@@ -43,6 +43,7 @@ type captureSettings struct {
 	weights        []modelFile
 	catalog        *engines.Catalog // nil: the profiles of this program
 	launch         *launch.Spec     // engine to start behind the only upstream; nil: it runs
+	daemon         *daemonSettings  // engine that runs as a daemon, in the place of launch; nil: none
 	launched       *launched        // that engine, once it is ready
 	form           boardForm
 	drain          time.Duration

@@ -71,9 +71,11 @@ func (p *program) reap(ctx context.Context) error {
 	return err
 }
 
-// launched is the engine that a capture started for itself. A nil one is none.
+// launched is the engine that a capture started for itself, or the daemon that it had load a model. A nil one is none.
 type launched struct {
-	process *launch.Process
+	server  launch.Server
+	process *launch.Process // that server, nil for a daemon
+	model   string          // that a daemon was told to load
 	stop    chan struct{}
 	wg      sync.WaitGroup
 }
@@ -81,39 +83,50 @@ type launched struct {
 // startEngine starts the engine that the settings ask for, waits until it can answer, and fills in where it is. Without
 // one it does nothing.
 func (p *program) startEngine(ctx context.Context, s *captureSettings) error {
-	if s.launch == nil {
+	if s.launch == nil && s.daemon == nil {
 		return nil
 	}
 	i := newInterruption(ctx, p.Signals)
 	defer i.Close()
-	proc, err := launch.Start(i.ctx, *s.launch)
+	var err error
+	if s.daemon != nil {
+		s.launched, err = p.startDaemon(i.ctx, s)
+	} else {
+		s.launched, err = p.startProcess(i.ctx, s)
+	}
 	if err != nil {
 		return err
+	}
+	s.upstreams[0].url = s.launched.server.URL()
+	fresh := newRun(s.run.Mode, s.run.Name, s.upstreams)
+	s.run.ID, s.run.Started, s.run.Upstreams = fresh.ID, fresh.Started, fresh.Upstreams
+	return nil
+}
+
+// startProcess starts the engine, and notes with the run what it is.
+func (p *program) startProcess(ctx context.Context, s *captureSettings) (*launched, error) {
+	proc, err := launch.Start(ctx, *s.launch)
+	if err != nil {
+		return nil, err
 	}
 	began := clock.Now()
 	note(p.Stderr, "starting %s, pid %d", proc.Command(), proc.PID())
 	if s.launch.LogFile != "" {
 		note(p.Stderr, "log %s", s.launch.LogFile)
 	}
-	if err := proc.WaitReady(i.ctx); err != nil {
-		return errors.Join(err, proc.Close())
+	if err := proc.WaitReady(ctx); err != nil {
+		return nil, errors.Join(err, proc.Close())
 	}
-	s.launched = &launched{process: proc, stop: make(chan struct{})}
-	s.upstreams[0].url = proc.URL()
-	now := clock.Now()
-	name, labels := s.run.Name, s.run.Labels
-	fresh := newRun(s.run.Mode, name, s.upstreams)
-	s.run.ID, s.run.Started, s.run.Upstreams = fresh.ID, fresh.Started, fresh.Upstreams
-	if labels == nil {
-		labels = map[string]string{}
+	took := clock.Since(began)
+	if s.run.Labels == nil {
+		s.run.Labels = map[string]string{}
 	}
-	labelLaunch(labels, proc, p.Environ())
-	s.run.Labels = labels
-	note(p.Stderr, "%s is ready after %s, %s", s.launch.Engine.ID, now.Sub(began).Round(10*time.Millisecond), deviceSeen(proc))
+	labelLaunch(s.run.Labels, proc, p.Environ())
+	note(p.Stderr, "%s is ready after %s, %s", s.launch.Engine.ID, took.Round(10*time.Millisecond), deviceSeen(proc))
 	for _, n := range proc.Status().Notes {
 		note(p.Stderr, "%s: %s", s.launch.Engine.ID, n)
 	}
-	return nil
+	return &launched{server: proc, process: proc, stop: make(chan struct{})}, nil
 }
 
 // labelLaunch keeps with a run what its engine was started with: the command line with what was set for it, the digest of
@@ -154,6 +167,9 @@ func deviceSeen(proc *launch.Process) string {
 
 // observe adds to what was read of the engine what was started, and what its start showed.
 func (l *launched) observe(d exchange.Deployment) exchange.Deployment {
+	if l.process == nil {
+		return d
+	}
 	if d.ObservedDevice == nil {
 		d.ObservedDevice = l.process.Status().Device
 		d.CPUFallback = engines.CPUFallback(d.RequestedDevice, d.ObservedDevice)
@@ -163,7 +179,7 @@ func (l *launched) observe(d exchange.Deployment) exchange.Deployment {
 
 // tell sends an error when the engine ends by itself.
 func (l *launched) tell(failed chan<- error) {
-	if l == nil {
+	if l == nil || l.process == nil {
 		return
 	}
 	l.wg.Go(func() {
@@ -180,12 +196,18 @@ func (l *launched) tell(failed chan<- error) {
 	})
 }
 
-// Close ends the engine, and waits until nothing is left of it.
+// Close ends the engine, and waits until nothing is left of it. A daemon is told to unload what it loaded for us.
 func (l *launched) Close() error {
 	if l == nil {
 		return nil
 	}
 	close(l.stop)
 	l.wg.Wait()
+	if l.process == nil {
+		if l.model == "" {
+			return nil
+		}
+		return l.server.Unload(context.Background(), l.model)
+	}
 	return l.process.Close()
 }

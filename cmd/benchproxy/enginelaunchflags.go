@@ -71,6 +71,15 @@ func (p *program) launchSettings(c *cli.Context, s *captureSettings) error {
 	if !ok {
 		return usagef("there is no engine %q; 'benchproxy engines ls' lists them", id)
 	}
+	up := &s.upstreams[0]
+	if up.name = profile.ID; up.label == "" && profile.ID != genericID {
+		up.label = profile.ID // we know what we start
+	}
+	var err error
+	if s.daemon, err = p.daemonSettings(c, profile); err != nil || s.daemon != nil {
+		up.model = c.String("model")
+		return err
+	}
 	o, err := p.launchOptions(c, profile)
 	if err != nil {
 		return err
@@ -78,10 +87,6 @@ func (p *program) launchSettings(c *cli.Context, s *captureSettings) error {
 	spec, err := p.launchSpec(c, profile, o)
 	if err != nil {
 		return err
-	}
-	up := &s.upstreams[0]
-	if up.name = profile.ID; up.label == "" && profile.ID != genericID {
-		up.label = profile.ID // we know what we start
 	}
 	if l := profile.Launch; l != nil && l.Serves == engines.ServesRequested {
 		up.model = c.String("model") // it is not loaded yet, and others may be listed beside it
@@ -184,6 +189,7 @@ func enginePort(s string) (int, error) {
 func (p *program) launchProgram(binary string, profile engines.Profile, o *launch.Options) {
 	l := profile.Launch
 	if l == nil {
+		o.Program = binary
 		return
 	}
 	named, file := binary, p.firstOf(l.FileEnv)

@@ -25,7 +25,8 @@ type Options struct {
 	Program  string           // instead of the profile's
 	File     string           // that the program runs, instead of the profile's
 	// Command replaces the profile's command line: the program and its arguments, with ${model}, ${host}, ${port} and the
-	// like in them. It is the only way to launch an engine without a launch profile.
+	// like in them. An engine without a launch profile is launched by it, or by Program, whose arguments are then those of
+	// the Registry and Extra, with the same names in them.
 	Command []string
 	Dir     string // working directory; "" is that of File, or ours
 
@@ -59,11 +60,14 @@ type Options struct {
 // ErrUnsupported; what makes no sense for any engine wraps exchange.ErrUsage.
 func Plan(p engines.Profile, o Options) (Spec, error) {
 	l := p.Launch
+	if l == nil && len(o.Command) == 0 && o.Program != "" {
+		o = programCommand(o)
+	}
 	if len(o.Command) > 0 {
 		l = commandLaunch(p, o.Command)
 	}
 	if l == nil {
-		return Spec{}, fmt.Errorf("%s is %w by launching: connect to one that runs, or give a command for it", p.Name, ErrUnsupported)
+		return Spec{}, fmt.Errorf("%s is %w by launching: connect to one that runs, name its program, or give a command for it", p.Name, ErrUnsupported)
 	}
 	b := builder{profile: p, launch: l, o: o, asked: map[string]string{}, values: map[string]string{}, env: map[string]string{}}
 	for _, step := range []func() error{b.chooseBackend, b.readFiles, b.readSizes, b.readPlacement, b.readDrafting, b.spell, b.checkTwice} {
@@ -74,14 +78,26 @@ func Plan(p engines.Profile, o Options) (Spec, error) {
 	return b.spec(), nil
 }
 
+// programCommand takes the arguments of a program of which nothing is known for the user's own command line.
+func programCommand(o Options) Options {
+	o.Command = []string{o.Program}
+	if o.Registry != nil {
+		registry := *o.Registry
+		o.Command, registry.Args = append(o.Command, registry.Args...), nil
+		o.Registry = &registry
+	}
+	o.Command, o.Program, o.Extra = append(o.Command, o.Extra...), "", nil
+	return o
+}
+
 // commandLaunch is a launch profile of the user's own command line.
 func commandLaunch(p engines.Profile, command []string) *engines.Launch {
-	l := engines.Launch{Port: 8000, Busy: engines.BusyNext}
-	if p.Launch != nil {
-		l = *p.Launch
+	own := engines.OwnLaunch(command[0], command[1:])
+	if p.Launch == nil {
+		return own
 	}
-	l.Program, l.File = command[0], ""
-	l.Args = []engines.LaunchArg{{Args: command[1:]}, {Axis: engines.AxisExtra}}
+	l := *p.Launch
+	l.Program, l.File, l.Args = own.Program, "", own.Args
 	return &l
 }
 
