@@ -14,9 +14,6 @@ import (
 // scenarioLibrary tells the plan of a benchmark what is known of scenarios.
 type scenarioLibrary struct{ materials scenario.Materials }
 
-// unstatedTokens is the output limit of scenarios that state none.
-const unstatedTokens = 128
-
 // openLibrary knows the built-in scenarios and those of the user's files.
 func openLibrary(files []string) (matrix.Library, error) {
 	own, err := ownScenarios(files)
@@ -75,16 +72,12 @@ func (l scenarioLibrary) Describe(name string) (matrix.Scenario, error) {
 	if err != nil {
 		return matrix.Scenario{}, err
 	}
-	usual := s.MaxTokens(scenario.Options{})
 	out := matrix.Scenario{
-		Build: name, Description: s.Summary, Modality: s.Modality, MaxTokens: usual, Turns: s.Turns, Concurrency: s.Streams, Repeats: s.Repeats,
-		Prompt: s.Prompt, Version: s.Version, Blocking: s.Blocking, Fixed: s.MaxTokens(scenario.Options{MaxTokens: usual + 1}) == usual,
+		Build: name, Description: s.Summary, Modality: s.Modality, MaxTokens: s.Limit(), Turns: s.Turns, Concurrency: s.Streams, Repeats: s.Repeats,
+		Prompt: s.Prompt, Version: s.Version, Digest: s.Line, Blocking: s.Blocking, Fixed: s.Fixed(),
 	}
 	if s.Alone {
 		out.Concurrency = 1
-	}
-	if !out.Fixed && usual == unstatedTokens {
-		out.MaxTokens = 0 // it states none: that of the run holds
 	}
 	return out, nil
 }

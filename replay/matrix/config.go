@@ -148,6 +148,7 @@ type Scenario struct {
 	Prompt      int    // tokens of the first prompt, about; 0 = a few hundred at most
 	Context     int    // tokens that its longest request needs, as the file says; 0 = what Prompt and MaxTokens come to
 	Version     int    // of what is asked
+	Digest      string // of what is asked, where the user states it and it has no version of its own
 	Blocking    bool   // it is not streamed
 	Edit        bool   // of images, an older kind of entry, no part of this matrix
 }

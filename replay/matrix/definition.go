@@ -15,6 +15,7 @@ type definition struct {
 	Axes        Axes                `json:"axes"`
 	Scenario    string              `json:"scenario"`
 	Version     int                 `json:"version"`
+	Asks        string              `json:"asks,omitempty"` // digest of what is asked, where the user states it
 	Concurrency int                 `json:"concurrency"`
 	Thinking    bool                `json:"thinking"`
 	MaxTokens   int                 `json:"max_tokens"`
@@ -87,7 +88,7 @@ func (b *builder) define(g *Group, c *Cell) definition {
 		Name: l.Model.Name, Weights: base(l.Model.Weights), Projector: base(l.Model.Projector), MTPDraft: base(l.Model.MTPDraft), Drafter: base(l.Model.Drafter),
 	}
 	return definition{
-		Axes: c.Axes, Scenario: or(c.Build, c.Scenario), Version: c.Version, Concurrency: c.Concurrency, Thinking: c.Thinking, MaxTokens: c.MaxTokens,
+		Axes: c.Axes, Scenario: or(c.Build, c.Scenario), Version: c.Version, Asks: s.Digest, Concurrency: c.Concurrency, Thinking: c.Thinking, MaxTokens: c.MaxTokens,
 		Stream: c.Stream, Repeats: c.Repeats, Warmup: c.Warmup, Profile: l.Profile, Override: b.c.Profiles[l.Profile], Transport: l.Transport,
 		Model: model, Steps: l.Steps, Values: l.Registry.Values, Args: l.Registry.Args, Env: l.Registry.Env, Spelling: l.Spelling, Split: l.SplitMode,
 		Devices: l.Devices, Slots: e.Slots, Context: or(b.c.Defaults.Context, e.Context),

@@ -3,6 +3,8 @@ package scenario
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,9 +120,11 @@ func readOwn(line []byte, valid func(exchange.Check) error) (Scenario, error) {
 		},
 		checks: append([]exchange.Check{{Gate: "usage_present"}, check("finish_reason", `{"allow":["stop","length","tool_calls"]}`)}, l.Checks...),
 	}
-	if s.maxTokens == 0 {
-		s.maxTokens = textTokens
+	if s.stated = s.maxTokens > 0; !s.stated {
+		s.maxTokens = UnstatedTokens
 	}
+	sum := sha256.Sum256(line)
+	s.Line = exchange.DigestPrefix + hex.EncodeToString(sum[:])
 	if s.Summary == "" {
 		s.Summary = "a scenario of the user's"
 	}

@@ -115,3 +115,27 @@ func FuzzReadOwn(f *testing.F) {
 		}
 	})
 }
+
+// TestLimitsThatAreStated holds that a limit which the user states holds, also where it is the usual one, and that a line
+// which changed is told.
+func TestLimitsThatAreStated(t *testing.T) {
+	read := func(limit string) Scenario {
+		out, err := ReadOwn(strings.NewReader(`{"id":"mine","messages":[{"role":"user","content":"Hello"}]`+limit+`}`), func(exchange.Check) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out[0]
+	}
+	none, usual, more := read(``), read(`,"max_tokens":128`), read(`,"max_tokens":200`)
+	if none.Limit() != 0 || usual.Limit() != UnstatedTokens || more.Limit() != 200 {
+		t.Errorf("limits %d, %d, %d", none.Limit(), usual.Limit(), more.Limit())
+	}
+	if none.Line == usual.Line || none.Line != read(``).Line || !strings.HasPrefix(none.Line, exchange.DigestPrefix) {
+		t.Errorf("lines %s, %s", none.Line, usual.Line)
+	}
+	for name, want := range map[string]int{"text_short": 0, "agentic": 512, "prefill_1k": 8, "loom_decode": 300, "function_call": 0} {
+		if s := named(t, name, Materials{}); s.Limit() != want || s.Line != "" || s.Fixed() != (name == "prefill_1k" || name == "loom_decode") {
+			t.Errorf("%s: limit %d, fixed %t, line %q", name, s.Limit(), s.Fixed(), s.Line)
+		}
+	}
+}

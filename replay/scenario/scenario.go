@@ -31,7 +31,10 @@ type Scenario struct {
 	Prompt     int    // tokens of the first prompt, about; 0 = a few hundred at most
 	HalfBudget bool   // an answer below half of its limit is no sample: it is asked for once more, under another nonce
 
+	Line string // digest of the line that the user states it in; "" for those of this package, whose versions tell them apart
+
 	maxTokens int  // when the options state none
+	stated    bool // maxTokens is what the user says, also where it is UnstatedTokens
 	fixed     bool // the limit is part of what is measured, and that of the options does not hold
 	validated bool // it carries the tag and the sampling of the validation
 	first     func(Options) chat
@@ -161,6 +164,20 @@ func (s Scenario) tagWord() string {
 	}
 	return "validation"
 }
+
+// UnstatedTokens is the output limit of a scenario that states none.
+const UnstatedTokens = 128
+
+// Limit is the output limit that the scenario states; 0 when it leaves it to the run.
+func (s Scenario) Limit() int {
+	if s.maxTokens == UnstatedTokens && !s.Thinking && !s.fixed && !s.stated {
+		return 0
+	}
+	return s.MaxTokens(Options{})
+}
+
+// Fixed reports whether the limit is part of what is measured: that of a run does not hold.
+func (s Scenario) Fixed() bool { return s.fixed }
 
 // MaxTokens is the output limit of the requests under the options.
 func (s Scenario) MaxTokens(o Options) int { return s.opening(o).MaxTokens }

@@ -6,9 +6,6 @@ import (
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
-// textTokens is the output limit of the scenarios of text and of media.
-const textTokens = 128
-
 // longTokens is about how long the text of text_long is.
 const longTokens = 1200
 
@@ -31,7 +28,7 @@ func basics(more ...exchange.Check) []exchange.Check {
 // measured is a scenario of the run matrix of one request.
 func measured(id, summary string, messages func(Options) []message) Scenario {
 	return Scenario{
-		ID: id, Suite: SuiteMatrix, Version: 1, Summary: summary, Turns: 1, maxTokens: textTokens,
+		ID: id, Suite: SuiteMatrix, Version: 1, Summary: summary, Turns: 1, maxTokens: UnstatedTokens,
 		first:  func(o Options) chat { return chat{Messages: messages(o)} },
 		checks: basics(),
 	}
