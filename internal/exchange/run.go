@@ -27,6 +27,7 @@ type Run struct {
 	Deployments []Deployment `json:"deployments,omitempty"`
 	Models      []ModelNamed `json:"models,omitempty"`  // what answers named first, as far as they were watched
 	Harness     string       `json:"harness"`           // version of benchproxy
+	MadeBy      []string     `json:"made_by,omitempty"` // arguments of the benchproxy that made it, credentials masked
 	Command     []string     `json:"command,omitempty"` // client command of `record -- CMD`, credentials masked
 	Counts      RunCounts    `json:"counts"`            // as of the closing write; for an open run as counted now
 	Pinned      bool         `json:"pinned"`            // kept by retention

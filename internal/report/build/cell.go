@@ -54,6 +54,12 @@ type Cell struct {
 	Flags           []string // not_speculating, short_answer ...
 	ModelMemory     int64    // bytes; 0 when unknown
 	Spreads         map[string]Spread
+	Version         string                     // of the engine, as it says; its build where the file names one
+	Weights         string                     // name or digest
+	Harness         string                     // that wrote the file
+	Command         string                     // that started the engine, "" when the file does not say
+	Plan            string                     // hash of what was sent
+	RunID           string                     // of the store, with the exchanges
 	Absent          map[string]exchange.Reason // why a field is 0
 	Exchanges       []exchange.ID
 }
@@ -113,6 +119,7 @@ func ParseCell(data []byte) (Cell, error) {
 	_ = json.Unmarshal(f["absent"], &c.Absent) // what is no object of reasons gives none
 	_ = json.Unmarshal(f["flags"], &c.Flags)
 	c.Spreads = f.spreads()
+	c.origin(f)
 	for field, v := range map[string]*float64{fieldTTFT: &c.TTFTMS, fieldPrefill: &c.PrefillTPS, fieldDecode: &c.DecodeTPS,
 		fieldAggregate: &c.AggregateTPS, fieldSteady: &c.SteadyTPS, fieldBatch: &c.Batch} {
 		*v = c.exact(field, *v)
@@ -143,6 +150,20 @@ func ParseCell(data []byte) (Cell, error) {
 
 // rounding is how far a value of a result file may lie from the median of its samples: files hold one decimal.
 const rounding = 0.0501
+
+// origin is what the file says of where the cell came from.
+func (c *Cell) origin(f fields) {
+	var identity fields
+	_ = json.Unmarshal(f["identity"], &identity)
+	c.Version = strings.TrimSpace(identity.text("version") + " " + f.text("build"))
+	c.Weights, c.Harness, c.Plan, c.RunID = f.text("weights"), f.text("harness"), f.text("plan"), f.text("run")
+	var words []string
+	if json.Unmarshal(f["command"], &words) == nil {
+		if c.Command = strings.Join(words, ""); len(words) > 1 {
+			c.Command = ShellWords(words)
+		}
+	}
+}
 
 // exact is the median of a field's samples where the file has it or them, and its value is that median, rounded. A ratio of
 // rounded times would be off by a tenth where times are about a millisecond.

@@ -142,7 +142,7 @@ func (e *Evidence) reproduceSection() report.Section {
 	for _, r := range e.Runs {
 		s.Table.Add(report.Text(r.Label+", made by"), report.Text(r.command()))
 		if len(r.Run.Command) > 0 {
-			s.Table.Add(report.Text(r.Label+", client"), report.Text(strings.Join(r.Run.Command, " ")))
+			s.Table.Add(report.Text(r.Label+", client"), report.Text(ShellWords(r.Run.Command)))
 		}
 		if p := r.Run.Replay; p != nil {
 			s.Table.Add(report.Text(r.Label+", workload"), report.Text(p.Workload))
@@ -155,6 +155,9 @@ func (e *Evidence) reproduceSection() report.Section {
 			}
 		}
 	}
+	if e.Grid != nil {
+		e.Grid.reproduce(&s.Table)
+	}
 	for _, f := range e.Files {
 		s.Table.Add(report.Text(f.Name), report.Text(f.Value))
 	}
@@ -164,32 +167,61 @@ func (e *Evidence) reproduceSection() report.Section {
 	return s
 }
 
-// command is that by which the run can be made again, as far as its record tells.
+// command is that by which the run was made; of one that does not have it on record, that by which it can be made again as far
+// as the record tells.
 func (r *Run) command() string {
+	if len(r.Run.MadeBy) > 0 {
+		return "benchproxy " + ShellWords(r.Run.MadeBy)
+	}
 	var targets []string
 	for _, name := range slices.Sorted(maps.Keys(r.Run.Upstreams)) {
 		targets = append(targets, r.Run.Upstreams[name])
 	}
 	p := r.Run.Replay
 	if p == nil {
-		return "benchproxy record --run " + r.Run.Name + flagsOf("--upstream", targets)
+		return "benchproxy record --run " + ShellWords([]string{r.Run.Name}) + flagsOf("--upstream", targets)
 	}
-	words := "benchproxy replay " + p.Source
 	if len(p.Cases) > 0 {
-		words = "benchproxy " + r.Run.Mode + " (a suite; its cases stand with the run)"
+		return "benchproxy " + r.Run.Mode + " (its cases stand with the run)"
 	}
-	set := p.Settings
-	words += flagsOf("--target", targets) + fmt.Sprintf(" --concurrency %d --repeats %d", set.Concurrency, max(set.Repeats, 1))
-	if set.Rate > 0 {
-		words += fmt.Sprintf(" --rate %g --arrivals %s", set.Rate, set.Arrivals)
+	return "benchproxy replay " + ShellWords([]string{p.Source}) + flagsOf("--target", targets) + replayFlags(p)
+}
+
+// replayFlags are the flags of replay that lead to these settings.
+func replayFlags(p *exchange.Replay) string {
+	set, words := p.Settings, ""
+	add := func(holds bool, format string, args ...any) {
+		if holds {
+			words += fmt.Sprintf(" "+format, args...)
+		}
 	}
-	if set.Warmup > 0 {
-		words += fmt.Sprintf(" --warmup %d", set.Warmup)
+	switch p.Driver {
+	case "waves":
+		add(true, "--waves %d", set.Concurrency)
+	case "rate":
+		add(true, "--rate %g --arrivals %s", set.Rate, set.Arrivals)
+	case "recorded":
+		add(true, "--timing recorded")
+		add(set.Speed != nil, "--speed %g", valueOf(set.Speed))
+		add(set.MaxGapMS > 0, "--max-gap %gms", set.MaxGapMS)
 	}
-	if set.Nonce {
-		words += " --nonce"
-	}
+	add(p.Driver != "waves" && set.Concurrency > 0, "--concurrency %d", set.Concurrency)
+	add(set.Repeats > 1, "--repeats %d", set.Repeats)
+	add(set.KeepSeed, "--keep-seed")
+	add(set.Warmup > 0, "--warmup %d", set.Warmup)
+	add(set.Nonce, "--nonce")
+	add(set.LiveHistory, "--live-history")
+	add(set.MaxRequests > 0, "--max-requests %d", set.MaxRequests)
+	add(set.DurationMS > 0, "--duration %gms", set.DurationMS)
+	add(true, "--retries %d --seed %d", set.Retries, p.Seed)
 	return words
+}
+
+func valueOf(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
 }
 
 func flagsOf(name string, values []string) string {

@@ -170,53 +170,6 @@ func (e *Evidence) machinePart() report.Section {
 	return p
 }
 
-// configurationsPart is what the result files say of where their cells ran.
-func (g *Grid) configurationsPart() report.Section {
-	p := report.Section{ID: "configurations", Title: "Configurations of the matrix"}
-	p.Table = report.Table{Source: "result files", Columns: []report.Column{{Name: "Source", Key: true}, {Name: "Configuration", Key: true}, {Name: "Cells", Number: true}, {Name: "ok", Number: true},
-		{Name: "fail", Number: true}, {Name: "skipped", Number: true}, {Name: "Asked for"}, {Name: "Ran on"}, {Name: "Model memory", Unit: "GiB", Number: true, Digits: 2}}}
-	var columns []column
-	for i := range g.Cells {
-		if col := g.Cells[i].column(); !slices.Contains(columns, col) {
-			columns = append(columns, col)
-		}
-	}
-	m := &marks{}
-	for _, col := range columns {
-		p.Table.Add(g.configuration(col, m)...)
-	}
-	p.Notes = m.lines()
-	return p
-}
-
-func (g *Grid) configuration(col column, m *marks) []report.Cell {
-	counts := map[string]int{}
-	var asked, ran []string
-	memory := int64(0)
-	for i := range g.Cells {
-		c := &g.Cells[i]
-		if c.column() != col {
-			continue
-		}
-		counts[c.Status]++
-		memory = max(memory, c.ModelMemory)
-		for _, d := range []struct {
-			into *[]string
-			name string
-		}{{&asked, c.RequestedDevice}, {&ran, c.ObservedDevice}} {
-			if d.name != "" && !slices.Contains(*d.into, d.name) {
-				*d.into = append(*d.into, d.name)
-			}
-		}
-	}
-	size := report.Absent("not_known")
-	if memory > 0 {
-		size = report.Number(float64(memory) / (1 << 30))
-	}
-	return []report.Cell{report.Text(col.source), report.Text(g.label(col, "", m)), report.Count(counts[StatusOK] + counts[StatusFail] + counts[StatusSkipped]), report.Count(counts[StatusOK]),
-		report.Count(counts[StatusFail]), report.Count(counts[StatusSkipped]), textOr(strings.Join(asked, ", "), "not_on_record"), textOr(strings.Join(ran, ", "), "not_on_record"), size}
-}
-
 // methodSection is how was measured, and what each name means.
 func (e *Evidence) methodSection() report.Section {
 	s := report.Section{ID: "method", Title: "Methodology and definitions"}

@@ -53,7 +53,7 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	again := e.reproduceSection()
-	want := "benchproxy replay src --target http://127.0.0.1:8080 --concurrency 4 --repeats 2 --rate 8 --arrivals poisson --warmup 1 --nonce"
+	want := "benchproxy replay src --target http://127.0.0.1:8080 --rate 8 --arrivals poisson --concurrency 4 --repeats 2 --warmup 1 --nonce --retries 0 --seed 7"
 	if got := rowOf(t, again, "rate BBBB, made by"); got[1] != want {
 		t.Errorf("%q, want %q", got[1], want)
 	}
@@ -146,5 +146,47 @@ func TestLongRunIsBounded(t *testing.T) {
 	}
 	if n := r.run.all.sum().Metric(measure.TTFTMS).Summary.N; n != mostListed+more {
 		t.Errorf("%d samples", n)
+	}
+}
+
+// TestHowARunWasMade holds that the command line on record is told as a shell takes it, and that without one the settings are
+// spelled as flags of the loop they belong to.
+func TestHowARunWasMade(t *testing.T) {
+	speed := 2.0
+	for want, run := range map[string]exchange.Run{
+		`benchproxy record --run 'my run' --header 'X-A: it'\''s' -- ./agent.py`: {MadeBy: []string{"record", "--run", "my run", "--header", "X-A: it's", "--", "./agent.py"}},
+		"benchproxy record --run 'a b' --upstream http://x":                      {Name: "a b", Upstreams: map[string]string{"u": "http://x"}},
+		"benchproxy validate (its cases stand with the run)":                     {Mode: "validate", Replay: &exchange.Replay{Cases: make([]exchange.PlannedCase, 1)}},
+		"benchproxy replay src --waves 4 --retries 3 --seed 1":                   {Replay: &exchange.Replay{Source: "src", Driver: "waves", Seed: 1, Settings: exchange.ReplaySettings{Concurrency: 4, Repeats: 1, Retries: 3}}},
+		"benchproxy replay src --timing recorded --speed 2 --max-gap 500ms --keep-seed --live-history --max-requests 9 --duration 2500ms --retries 0 --seed 0": {Replay: &exchange.Replay{Source: "src", Driver: "recorded",
+			Settings: exchange.ReplaySettings{Speed: &speed, MaxGapMS: 500, KeepSeed: true, LiveHistory: true, MaxRequests: 9, DurationMS: 2500}}},
+	} {
+		if got := NewRun(run, "", nil).command(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestCellsAreReproduced holds that what result files say of build, weights and command stands in the report.
+func TestCellsAreReproduced(t *testing.T) {
+	file := `{"engine":"e","backend":"gpu","model":"m","scenario":"s","status":"ok","decode_tps":10,"identity":{"engine":"e","version":"b7"},"weights":"sha256:1","harness":"1.0","plan":"m1:9","run":"01RUN",` +
+		`"command":["server","--ctx","a b"]}`
+	c, err := ParseCell([]byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Source = "results"
+	e := &Evidence{Grid: NewGrid([]Cell{c}, "", nil, nameOf), Engine: nameOf}
+	if got := rowOf(t, e.Grid.configurationsPart(), "results"); got[2] != "b7" || got[3] != "sha256:1" || got[11] != "1.0" {
+		t.Errorf("%q", got)
+	}
+	s := e.reproduceSection()
+	for what, want := range map[string]string{"plan of results": "m1:9", "exchanges and command of results": "benchproxy store show 01RUN"} {
+		if got := rowOf(t, s, what); got[1] != want {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+	if got := s.Table.Rows[0][1].Show(report.Column{}); got != "server --ctx 'a b'" {
+		t.Errorf("%q", got)
 	}
 }

@@ -32,3 +32,14 @@ func lastRunes(s string, n int) string {
 	r := []rune(s)
 	return string(r[max(0, len(r)-n):])
 }
+
+// ShellWords are arguments as a shell would take them.
+func ShellWords(args []string) string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		if out[i] = a; a == "" || strings.ContainsAny(a, " \t\n\"'$&|;<>()*?[]{}~`\\#") {
+			out[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(out, " ")
+}
