@@ -234,7 +234,7 @@ func (b *binder) place(n *node, key, path string) string {
 	out := placeholder.ReplaceAllStringFunc(path, func(m string) string {
 		value, known := b.vars[m[2:len(m)-1]]
 		if !known {
-			b.problem(n, key, "there is no %s%s", m, suggest(m, []string{"${here}", "${repo_root}", "${model_root}", "${gemma4_qat_dir}"}))
+			b.problem(n, key, "%s", unknownPlace(key, m))
 		}
 		return value
 	})
@@ -242,6 +242,20 @@ func (b *binder) place(n *node, key, path string) string {
 		return out
 	}
 	return filepath.Join(b.here, out)
+}
+
+// unknownPlace is why a placeholder in the value of a key stands for nothing.
+func unknownPlace(key, m string) string {
+	for of, name := range placeholders {
+		switch {
+		case m != "${"+name+"}":
+		case of == key:
+			return fmt.Sprintf("%s stands for the value of this very key, and cannot be a part of it", m)
+		default:
+			return fmt.Sprintf("%s stands for %s, which the config does not set, or not before this key", m, of)
+		}
+	}
+	return "there is no " + m + suggest(m, []string{"${here}", "${repo_root}", "${model_root}", "${gemma4_qat_dir}"})
 }
 
 // isProgram reports whether a path at a key may be a name that is looked up among the programs of the machine.

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,6 +44,19 @@ func TestDaemonNeedsNoURL(t *testing.T) {
 		}
 		if len(p.Groups) == 0 {
 			t.Errorf("%s has no groups", engine)
+		}
+	}
+}
+
+func TestPlacesThatStandForNothing(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"paths": {"model_root": "${model_root}/models"}}`:    "paths.model_root: ${model_root} stands for the value of this very key",
+		`{"paths": {"model_root": "${gemma4_qat_dir}"}}`:       "${gemma4_qat_dir} stands for paths.gemma4_qat_dir, which the config does not set",
+		`{"models": {"m": {"gguf": "${model_rot}/x.gguf"}}}`:   `there is no ${model_rot}; did you mean "${model_root}"?`,
+		`{"paths": {"model_root": {"path": "${model_root}"}}}`: "stands for the value of this very key",
+	} {
+		if _, err := Load(input(t, raw, nil, nil)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", raw, err)
 		}
 	}
 }
