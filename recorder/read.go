@@ -139,11 +139,8 @@ func (s *Store) readExchange(txn *badger.Txn, run exchange.ID, b *block, e *slot
 	if err != nil {
 		return nil, err
 	}
-	if m.x.Request.Body.Chunks, err = s.readBody(txn, run, b, m.request, e.bodies[0]); err != nil {
-		return nil, fmt.Errorf("read request body: %w", err)
-	}
-	if m.x.Response.Body.Chunks, err = s.readBody(txn, run, b, m.response, e.bodies[1]); err != nil {
-		return nil, fmt.Errorf("read response body: %w", err)
+	if err := s.readBodies(txn, run, b, m, e); err != nil {
+		return nil, err
 	}
 	if m.reads.size > 0 {
 		parts, err := s.readBlob(txn, run, m.reads)
@@ -155,6 +152,17 @@ func (s *Store) readExchange(txn *badger.Txn, run exchange.ID, b *block, e *slot
 		}
 	}
 	return m.x, nil
+}
+
+// readBodies gives the exchange of a manifest its bodies.
+func (s *Store) readBodies(txn *badger.Txn, run exchange.ID, b *block, m *manifest, e *slot) (err error) {
+	if m.x.Request.Body.Chunks, err = s.readBody(txn, run, b, m.request, e.bodies[0]); err != nil {
+		return fmt.Errorf("read request body: %w", err)
+	}
+	if m.x.Response.Body.Chunks, err = s.readBody(txn, run, b, m.response, e.bodies[1]); err != nil {
+		return fmt.Errorf("read response body: %w", err)
+	}
+	return nil
 }
 
 func joined(parts [][]byte) []byte { return exchange.Body{Chunks: parts}.Bytes() }
@@ -236,37 +244,86 @@ func (s *Store) Lookup(req *exchange.Request) ([]Take, error) {
 	return s.takes(key.Key, &want)
 }
 
-func (s *Store) takes(key string, want *digest) ([]Take, error) {
-	var takes []Take
+// TakesAfter are at most limit of the recordings that Takes gives, those behind after, which is one of them or zero for the
+// first ones, and whether there are more. They are held against the request of the first recording under the key.
+func (s *Store) TakesAfter(key string, after Take, limit int) (takes []Take, more bool, err error) {
+	var start []byte
+	if after != (Take{}) {
+		start = append(takeKey(key, location{run: after.Run, seq: after.Seq, id: after.ID}), 0)
+	}
+	err = s.eachTake(key, start, nil, func(t Take) bool {
+		more = len(takes) == limit
+		if !more {
+			takes = append(takes, t)
+		}
+		return !more
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return takes, more, nil
+}
+
+func (s *Store) takes(key string, want *digest) (takes []Take, err error) {
+	err = s.eachTake(key, nil, want, func(t Take) bool {
+		takes = append(takes, t)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return takes, nil
+}
+
+// eachTake visits the recordings under a key from the entry start on, nil for the first, while visit says so. All must be of
+// the request with the digest want, nil for that of the first one under the key.
+func (s *Store) eachTake(key string, start []byte, want *digest, visit func(Take) bool) error {
 	fail := func(cause error) error {
 		return &exchange.Error{Op: "look up key", Object: key, Side: exchange.SideStore, Cause: cause}
 	}
 	if strings.Contains(key, "/") {
-		return nil, fail(fmt.Errorf("%w: not a key", exchange.ErrUsage))
+		return fail(fmt.Errorf("%w: not a key", exchange.ErrUsage))
 	}
 	err := s.view(func(txn *badger.Txn) error {
-		return eachKey(txn, []byte(takePrefix+key+"/"), func(item *badger.Item) error {
-			loc, err := parseLocation(item.Key())
-			if err != nil {
-				return damaged(err)
-			}
-			v, err := item.ValueCopy(nil)
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(takePrefix + key + "/")})
+		defer it.Close()
+		if it.Rewind(); want == nil && it.Valid() {
+			v, err := it.Item().ValueCopy(nil)
 			if err != nil {
 				return err
 			}
-			if want == nil {
-				want = new(digest)
-				copy(want[:], v)
+			want = new(digest)
+			copy(want[:], v)
+		}
+		if start != nil {
+			it.Seek(start)
+		}
+		for ; it.Valid(); it.Next() {
+			loc, err := parseLocation(it.Item().Key())
+			if err != nil {
+				return damaged(err)
 			}
-			if string(v) != string(want[:]) {
-				return fmt.Errorf("%w: see record %s", ErrCollision, loc.id)
+			if err := sameRequest(it.Item(), want); err != nil {
+				return fmt.Errorf("%w: see record %s", err, loc.id)
 			}
-			takes = append(takes, Take{ID: loc.id, Run: loc.run, Seq: loc.seq})
-			return nil
-		})
+			if !visit(Take{ID: loc.id, Run: loc.run, Seq: loc.seq}) {
+				return nil
+			}
+		}
+		return nil
 	})
 	if err != nil {
-		return nil, fail(err)
+		return fail(err)
 	}
-	return takes, nil
+	return nil
+}
+
+// sameRequest holds that a take is of the request with the digest want.
+func sameRequest(item *badger.Item, want *digest) error {
+	return item.Value(func(v []byte) error {
+		if string(v) != string(want[:]) {
+			return ErrCollision
+		}
+		return nil
+	})
 }

@@ -131,19 +131,25 @@ func appendRecord(dst []byte, enc *zstd.Encoder, scratch *fieldWriter, m *manife
 
 // parseRecord undoes appendRecord. The reads are those beside the fields only.
 func parseRecord(dec *zstd.Decoder, v []byte) (*manifest, error) {
-	r := &fieldReader{b: v}
-	fields := r.raw()
-	if r.err != nil {
-		return nil, fmt.Errorf("read manifest: %w", r.err)
-	}
-	b, err := unpack(dec, fields)
-	if err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	m, err := decodeManifest(b)
+	m, reads, err := recordFields(dec, v)
 	if err != nil {
 		return nil, err
 	}
-	m.x.Timeline.Reads, err = unpackReads(dec, r.b)
+	m.x.Timeline.Reads, err = unpackReads(dec, reads)
 	return m, err
+}
+
+// recordFields undoes the fields of appendRecord; reads are those beside them, as they are coded.
+func recordFields(dec *zstd.Decoder, v []byte) (m *manifest, reads []byte, err error) {
+	r := &fieldReader{b: v}
+	fields := r.raw()
+	if r.err != nil {
+		return nil, nil, fmt.Errorf("read manifest: %w", r.err)
+	}
+	b, err := unpack(dec, fields)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read manifest: %w", err)
+	}
+	m, err = decodeManifest(b)
+	return m, r.b, err
 }

@@ -135,6 +135,9 @@ func (s *Store) live(r exchange.Run) exchange.Run {
 
 // Run is the run with that id, or the newest one with that name. The error wraps exchange.ErrMiss when there is none.
 func (s *Store) Run(idOrName string) (exchange.Run, error) {
+	if r, ok := s.runByID(exchange.ID(idOrName)); ok {
+		return r, nil
+	}
 	runs, err := s.Runs()
 	if err != nil {
 		return exchange.Run{}, err
@@ -145,6 +148,26 @@ func (s *Store) Run(idOrName string) (exchange.Run, error) {
 		}
 	}
 	return exchange.Run{}, notFound("find run", idOrName)
+}
+
+// runByID reads one run alone: those of a store may be many, and long. What cannot be read is left to those who read all.
+func (s *Store) runByID(id exchange.ID) (run exchange.Run, ok bool) {
+	if !exchange.ValidID(string(id)) {
+		return run, false
+	}
+	err := s.view(func(txn *badger.Txn) error {
+		item, err := txn.Get(runKey(id))
+		if err != nil {
+			return err
+		}
+		r, err := decodeRun(item)
+		run = r.Run
+		return err
+	})
+	if err != nil {
+		return run, false
+	}
+	return s.live(run), true
 }
 
 func notFound(op, object string) error {

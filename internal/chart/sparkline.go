@@ -1,12 +1,16 @@
 package chart
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Spark is when the tokens of one stream came, small enough to stand in a row of a table.
 type Spark struct {
 	Times []float64 // of the token events, ascending, in the unit of Span
 	Span  float64   // the time shown, from 0; times behind it are left out
 	Open  bool      // the stream goes on
+	Of    string    // what came at Times, in the plural; "" is token events
 }
 
 // Sizes of a sparkline, in CSS pixels. A bin is two wide.
@@ -49,7 +53,7 @@ func (s Spark) title() string {
 	if len(s.Times) == 0 {
 		return "no token event"
 	}
-	return Number(float64(len(s.Times))) + " token events over time"
+	return Number(float64(len(s.Times))) + " " + cmp.Or(s.Of, "token events") + " over time, 0 to " + Milliseconds(s.Span)
 }
 
 func (s Spark) bins() (bins [sparkBins]int, most int) {

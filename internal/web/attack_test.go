@@ -120,7 +120,7 @@ func TestTextsThatCostMuch(t *testing.T) {
 	deep := strings.Repeat("[", 9000) + "0" + strings.Repeat(",0", 100_000) + strings.Repeat("]", 9000)
 	x := asked{model: "m", raw: deep}.exchange(0)
 	for _, body := range []string{deep, strings.Repeat("[", 1<<17), `{"a":"` + strings.Repeat(`\"[`, 1<<16) + `"}`} {
-		m := messageOf("", nil, exchange.NewBody([]byte(body)))
+		m := messageOf("", nil, exchange.NewBody([]byte(body)), &excerpts{left: pageText})
 		if shown := len(bracketed(m.Body)); shown > excerptBytes {
 			t.Errorf("%d bytes shown", shown)
 		}
@@ -128,7 +128,7 @@ func TestTextsThatCostMuch(t *testing.T) {
 	if got := eventsOf(x, parse(x), 0); got.All > 1 {
 		t.Errorf("%d events", got.All)
 	}
-	if m := messageOf("", nil, exchange.NewBody([]byte(`{"a":"[[\"[","b":[1]}`))); !strings.Contains(m.Note, "line breaks") {
+	if m := messageOf("", nil, exchange.NewBody([]byte(`{"a":"[[\"[","b":[1]}`)), &excerpts{left: pageText}); !strings.Contains(m.Note, "line breaks") {
 		t.Errorf("plain JSON is shown with note %q", m.Note)
 	}
 }

@@ -35,11 +35,14 @@ func NewClient(addr, key string) *Client {
 // Close frees the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// get opens an answer. The caller closes it.
-func (c *Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
+// get opens an answer in the form accept, "" for that of the path. The caller closes it.
+func (c *Client) get(ctx context.Context, path, accept string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask the proxy that owns the store: %w", err)
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
 	}
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
@@ -96,7 +99,7 @@ func (e remoteError) Unwrap() error { return e.kind }
 
 func getJSON[T any](ctx context.Context, c *Client, path string) (T, error) {
 	var v T
-	body, err := c.get(ctx, path)
+	body, err := c.get(ctx, path, "")
 	if err != nil {
 		return v, err
 	}
@@ -126,7 +129,7 @@ func (c *Client) Summaries(run exchange.ID) iter.Seq2[exchange.Summary, error] {
 // rows reads rows as they come.
 func (c *Client) rows(path string) iter.Seq2[exchange.Summary, error] {
 	return func(yield func(exchange.Summary, error) bool) {
-		body, err := c.get(context.Background(), path)
+		body, err := c.get(context.Background(), path, jsonLines)
 		if err != nil {
 			yield(exchange.Summary{}, err)
 			return
@@ -151,7 +154,7 @@ func (c *Client) rows(path string) iter.Seq2[exchange.Summary, error] {
 
 // Exchange is a whole exchange with its row, as the store itself gives it. Its bodies are in memory.
 func (c *Client) Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, error) {
-	body, err := c.get(context.Background(), "/api/v1/exchanges/"+url.PathEscape(string(id))+"/record")
+	body, err := c.get(context.Background(), "/api/v1/exchanges/"+url.PathEscape(string(id))+"/record", "")
 	if err != nil {
 		return nil, exchange.Summary{}, err
 	}

@@ -117,7 +117,7 @@ func TestMessages(t *testing.T) {
 		x := asked{}.exchange(1)
 		x.Request.Body = exchange.NewBody([]byte(body))
 		var got []string
-		for _, m := range turnsOf(x) {
+		for _, m := range turnsOf(x, &excerpts{left: pageText}) {
 			got = append(got, m.Role+": "+bracketed(m.Text))
 		}
 		if strings.Join(got, "|") != want {
@@ -132,12 +132,12 @@ func TestGatesOfACase(t *testing.T) {
 	x.Item = &exchange.PlanItem{Item: "case-1"}
 	run := &exchange.Run{Replay: &exchange.Replay{Cases: []exchange.PlannedCase{{Case: exchange.Case{ID: "case-1"}, Reason: "why",
 		Verdicts: []exchange.CaseVerdict{{Gate: "json_schema", Version: 2, Status: exchange.VerdictFail}}}}}}
-	got := gatesOf(x, run)
+	got := gatesOf(x, run, judgedBytes)
 	if len(got) < 2 || got[0] != (gateRow{"json_schema", 2, exchange.VerdictFail, "", "why", "recorded"}) || got[1].When != "now" {
 		t.Errorf("%+v", got)
 	}
-	x.Response.Body.Kept = gateBytes + 1
-	if got := gatesOf(x, run); len(got) != 1 {
+	x.Response.Body.Kept = judgedBytes + 1
+	if got := gatesOf(x, run, judgedBytes); len(got) != 1 {
 		t.Errorf("a huge answer is judged: %+v", got)
 	}
 }

@@ -45,7 +45,7 @@ func foreign(r *http.Request) bool {
 // linked reports whether a person followed a link to one of the pages: what is no page, or shows within another page, is
 // not reached so.
 func linked(r *http.Request) bool {
-	page := r.URL.Path == "/" || r.URL.Path == "/runs" || r.URL.Path == "/compare" || strings.HasPrefix(r.URL.Path, "/runs/") || strings.HasPrefix(r.URL.Path, "/exchanges/")
+	page := r.URL.Path == "/" || r.URL.Path == "/runs" || r.URL.Path == "/compare" || strings.HasPrefix(r.URL.Path, "/runs/") || strings.HasPrefix(r.URL.Path, "/takes/") || strings.HasPrefix(r.URL.Path, "/exchanges/")
 	return page && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 

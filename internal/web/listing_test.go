@@ -1,12 +1,10 @@
 package web
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -228,53 +226,5 @@ func TestPageComesBeforeItsIndex(t *testing.T) {
 	broken := serve(t, withStore(&fake{rows: rows[:3], broken: errors.New("page is torn")}))
 	if status, body := page(t, broken, "/runs/r"); status != 500 || !strings.Contains(body, "page is torn") {
 		t.Errorf("a broken run: %d %.200s", status, body)
-	}
-}
-
-// TestSearch holds that a text is found wherever it stands, in whatever form, and how the search tells of itself.
-func TestSearch(t *testing.T) {
-	asks := []asked{
-		{model: "a", prompt: "the needle is asked for", pieces: []string{"no"}},
-		{model: "a", prompt: "x", pieces: []string{"the nee", "dle is", " answered"}},
-		{model: "b", prompt: "größe", pieces: []string{"Größe \"in\" quotes"}},
-		{model: "b", prompt: "x", pieces: []string{"<script>needle</script>"}},
-	}
-	store, run, rows := recorded(t, asks...)
-	addr := serve(t, Options{Store: store})
-	for query, want := range map[string][]int{
-		"text=needle": {0, 1, 3}, "text=NEEDLE+is": {0, 1}, "text=gr%C3%B6%C3%9Fe": {2}, "text=%22in%22": {2}, "text=nowhere": nil, "text=needle&model=b": {3},
-	} {
-		resp, body := answerOf(t, http.MethodGet, "http://"+addr+"/runs/r/search?"+query)
-		if resp.StatusCode != 200 {
-			t.Fatalf("%s: %d", query, resp.StatusCode)
-		}
-		var hits []string
-		var last found
-		for _, line := range strings.Split(strings.TrimSpace(body), "\n") {
-			last = found{}
-			if err := json.Unmarshal([]byte(line), &last); err != nil {
-				t.Fatal(err)
-			}
-			if last.Row != "" {
-				hits = append(hits, last.Row)
-				inert(t, query, last.Row)
-			}
-		}
-		if len(hits) != len(want) || !last.Done || last.Hits != len(want) || last.Looked != last.Of {
-			t.Errorf("%s: %d hits, end %+v", query, len(hits), last)
-			continue
-		}
-		for i, n := range want {
-			if !strings.Contains(hits[i], string(rows[n].ID)) {
-				t.Errorf("%s: hit %d is %s", query, i, hits[i])
-			}
-		}
-	}
-	if _, body := page(t, addr, "/runs/"+string(run.ID)+"?text=needle"); !strings.Contains(body, `data-search="/runs/`+string(run.ID)+`/search?text=needle"`) {
-		t.Error("the page begins no search")
-	}
-	damaged := serve(t, withStore(&fake{rows: []exchange.Summary{rowOf(1, "m", "/p", 200, 1)}, broken: nil}))
-	if _, body := answerOf(t, http.MethodGet, "http://"+damaged+"/runs/r/search?text=x"); !strings.Contains(body, `"looked":1,"of":1,"hits":0,"done":true`) {
-		t.Errorf("a row that is gone: %s", body) // pruned between list and look
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/chart"
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
-	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
 // The bounds of one page of an exchange. What they leave out is a link away.
@@ -23,7 +23,12 @@ const (
 	pageEvents   = 200
 	callsShown   = 100
 	takesShown   = 50
-	gateBytes    = 8 << 20 // of an answer that is judged for a page
+	pageText     = 384 << 10 // of all recorded texts of a page together
+
+	// What costs more than a glance at a page is worth is done for a page that asks for it.
+	judgedBytes = 512 << 10 // of request and answer
+	readBytes   = 1 << 20   // of a request, whose conversation is read
+	askedBytes  = 64 << 20  // of either, where it is asked for
 )
 
 // The widths of a waterfall over a whole page and over half of one, in CSS pixels.
@@ -45,14 +50,18 @@ type exchangeBody struct {
 	Response  message
 	Turns     []turn // of the conversation that was sent, nil when it is none we read
 	Texts     []channel
-	Calls     []exchange.ToolCall
+	Calls     []callRow
+	MoreCalls int
+	Unread    bool // the conversation is long, and read when asked for
 	Events    eventList
 	Gates     []gateRow
+	Unjudged  bool // the answer is long, and judged when asked for
 	TraceID   string
 	TraceURL  string
 	Curl      string
 	Replay    string
 	Takes     []takeRow
+	MoreTakes bool // than those
 	Prev      string
 	Next      string
 }
@@ -74,12 +83,39 @@ type channel struct {
 	Link     string // to the whole of it
 }
 
-// takeRow is another recording of the same request.
-type takeRow struct {
-	ID   string
-	Run  string
-	Seq  uint64
-	Self bool
+// callRow is a tool call of an answer.
+type callRow struct {
+	Name     string
+	Segments []segment
+	Cut      int
+}
+
+// excerpts hands out what a page has room for.
+type excerpts struct{ left int }
+
+// take is the beginning of a recorded text, at most limit bytes of it, and how many are not in it. A text that would be many
+// times as long as markup is cut shorter.
+func (e *excerpts) take(text string, limit int) (out []segment, cut int) {
+	limit = min(limit, e.left)
+	for most := 2 * limit; ; limit /= 2 {
+		out, cut = visible(text, limit)
+		if size := markupBytes(out); size <= most {
+			e.left -= min(size, e.left)
+			return out, cut
+		}
+	}
+}
+
+// markupBytes is about what segments take in a page.
+func markupBytes(segments []segment) (n int) {
+	const escaped, marked = 4, 30 // bytes that an escape and the element around a mark add
+	for _, g := range segments {
+		if n += len(g.Text); g.Mark {
+			n += marked
+		}
+		n += escaped * (strings.Count(g.Text, "<") + strings.Count(g.Text, ">") + strings.Count(g.Text, "&") + strings.Count(g.Text, `"`) + strings.Count(g.Text, "'"))
+	}
+	return n
 }
 
 // exchangePage shows one exchange.
@@ -94,20 +130,21 @@ func (s *Server) exchangePage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t := wire.Parse(x)
-	b := &exchangeBody{Row: row, Detail: measure.Detail(x, row)}
+	a := measure.Analyze(x)
+	b := &exchangeBody{Row: row, Detail: measure.DetailOf(x, a, row)}
 	if b.Run, err = s.o.Store.Run(string(x.Run)); err != nil {
 		b.Run = exchange.Run{ID: x.Run} // the exchange is there and can be shown without it
 	}
 	b.Facts = factsOf(x, &b.Detail)
-	b.Waterfall = waterfallOf(x, t, wholeWidth)
+	b.Waterfall = waterfallOf(x, a.Transcript, wholeWidth)
 	b.metrics()
-	b.Request = messageOf(requestLine(x), x.Request.Headers, x.Request.Body)
-	b.Response = messageOf(b.Detail.Response.Line, x.Response.Headers, x.Response.Body)
-	b.Turns = turnsOf(x)
-	b.texts()
-	b.Events = eventsOf(x, t, int(min(from, 1<<40)))
-	b.Gates = gatesOf(x, &b.Run)
+	room := &excerpts{left: pageText}
+	b.texts(room)
+	b.turns(x, room, r.URL.Query().Has("messages"))
+	b.Request = messageOf(requestLine(x), x.Request.Headers, x.Request.Body, room)
+	b.Response = messageOf(b.Detail.Response.Line, x.Response.Headers, x.Response.Body, room)
+	b.Events = eventsOf(x, a.Transcript, int(min(from, 1<<40)))
+	b.judge(x, r.URL.Query().Has("judge"))
 	b.TraceID, b.TraceURL = s.traceOf(x)
 	b.Curl, b.Replay = curlOf(x), replayOf(x)
 	if err := s.takesOf(b); err != nil {
@@ -156,13 +193,30 @@ func (b *exchangeBody) metrics() {
 	}
 }
 
-func (b *exchangeBody) texts() {
+// turns reads the conversation of the request, a long one when it is asked for.
+func (b *exchangeBody) turns(x *exchange.Exchange, room *excerpts, asked bool) {
+	if b.Unread = !asked && x.Request.Body.Kept > readBytes; !b.Unread {
+		b.Turns = turnsOf(x, room)
+	}
+}
+
+// judge takes the verdicts of the run, and today's of an answer that is short or asked for.
+func (b *exchangeBody) judge(x *exchange.Exchange, asked bool) {
+	limit := int64(judgedBytes)
+	if asked {
+		limit = askedBytes
+	}
+	b.Gates = gatesOf(x, &b.Run, limit)
+	b.Unjudged = !asked && judgedOf(x) > judgedBytes
+}
+
+func (b *exchangeBody) texts(room *excerpts) {
 	add := func(name, text string) {
 		if text == "" {
 			return
 		}
 		c := channel{Name: name, Link: "/exchanges/" + string(b.Detail.ID) + "/text/" + name}
-		c.Segments, c.Cut = visible(text, excerptBytes)
+		c.Segments, c.Cut = room.take(text, excerptBytes)
 		b.Texts = append(b.Texts, c)
 	}
 	add("reasoning", b.Detail.ReasoningText)
@@ -176,7 +230,12 @@ func (b *exchangeBody) texts() {
 	if b.Detail.Error != nil {
 		add("error", b.Detail.Error.Message)
 	}
-	b.Calls = b.Detail.Calls[:min(len(b.Detail.Calls), callsShown)]
+	for _, c := range b.Detail.Calls[:min(len(b.Detail.Calls), callsShown)] {
+		row := callRow{Name: c.Name}
+		row.Segments, row.Cut = room.take(c.Arguments, excerptBytes)
+		b.Calls = append(b.Calls, row)
+	}
+	b.MoreCalls = len(b.Detail.Calls) - len(b.Calls)
 }
 
 // text is one channel of an answer as plain text, whole.
@@ -205,30 +264,6 @@ func (s *Server) text(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	_ = out.Flush() // as in fail
-	return nil
-}
-
-// takesOf finds the other recordings of the same request.
-func (s *Server) takesOf(b *exchangeBody) error {
-	if b.Row.Key == "" {
-		return nil
-	}
-	takes, err := s.o.Store.Takes(b.Row.Key)
-	if err != nil {
-		return err
-	}
-	names := map[exchange.ID]string{}
-	for _, t := range takes[:min(len(takes), takesShown)] {
-		name, ok := names[t.Run]
-		if !ok {
-			name = string(t.Run)
-			if run, err := s.o.Store.Run(string(t.Run)); err == nil {
-				name = runName(&run)
-			}
-			names[t.Run] = name
-		}
-		b.Takes = append(b.Takes, takeRow{ID: string(t.ID), Run: name, Seq: t.Seq, Self: t.ID == b.Detail.ID})
-	}
 	return nil
 }
 

@@ -24,7 +24,7 @@ var templateFiles embed.FS
 var staticFiles embed.FS
 
 // pageNames are the pages; each fills the "content" of the layout.
-var pageNames = []string{"live", "runs", "run", "exchange", "compare", "problem"}
+var pageNames = []string{"live", "runs", "run", "exchange", "compare", "takes", "problem"}
 
 // parsePages reads the templates, which are part of the program.
 func parsePages() map[string]*template.Template {
@@ -140,6 +140,8 @@ func (s *Server) routePages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /runs/{run}/search", s.stored(s.alone(s.search)))
 	mux.HandleFunc("GET /exchanges/{id}", s.stored(s.oneByOne(s.exchangePage)))
 	mux.HandleFunc("GET /exchanges/{id}/text/{channel}", s.stored(s.oneByOne(s.text)))
+	mux.HandleFunc("GET /part/sparks", s.recorded(s.sparkPart))
+	mux.HandleFunc("GET /takes/{key}", s.stored(s.takesPage))
 	mux.HandleFunc("GET /compare", s.stored(s.oneByOne(s.comparePage)))
 	mux.HandleFunc("GET /static/{file}", s.static)
 }

@@ -31,7 +31,7 @@ func requestLine(x *exchange.Exchange) string {
 }
 
 // messageOf shows a body as text: without its coding, and JSON with line breaks.
-func messageOf(line string, headers []exchange.Header, body exchange.Body) message {
+func messageOf(line string, headers []exchange.Header, body exchange.Body, room *excerpts) message {
 	m := message{Line: line, Headers: headers, Size: body.Size, Kept: body.Kept}
 	plain, coding := plainBody(headers, body)
 	if coding != "" {
@@ -42,8 +42,9 @@ func messageOf(line string, headers []exchange.Header, body exchange.Body) messa
 		plain = pretty.Bytes()
 		m.Note = strings.TrimPrefix(m.Note+", JSON with line breaks", ", ")
 	}
-	m.Body, m.Cut = visible(string(plain[:min(len(plain), excerptBytes)]), excerptBytes)
-	m.Cut += len(plain) - min(len(plain), excerptBytes)
+	shown := plain[:min(len(plain), excerptBytes)]
+	m.Body, m.Cut = room.take(string(shown), excerptBytes)
+	m.Cut += len(plain) - len(shown)
 	return m
 }
 
@@ -274,8 +275,9 @@ type gateRow struct {
 	When    string // recorded, or now
 }
 
-// gatesOf are the verdicts that the run keeps of the case of an exchange, and what today's gates make of it alone.
-func gatesOf(x *exchange.Exchange, run *exchange.Run) (out []gateRow) {
+// gatesOf are the verdicts that the run keeps of the case of an exchange, and what today's gates make of it alone where the
+// bodies have at most limit bytes.
+func gatesOf(x *exchange.Exchange, run *exchange.Run, limit int64) (out []gateRow) {
 	if x.Item != nil && run.Replay != nil {
 		at := slices.IndexFunc(run.Replay.Cases, func(c exchange.PlannedCase) bool { return c.ID == x.Item.CaseID() })
 		if at >= 0 {
@@ -285,7 +287,7 @@ func gatesOf(x *exchange.Exchange, run *exchange.Run) (out []gateRow) {
 			}
 		}
 	}
-	if x.Response.Body.Kept > gateBytes {
+	if judgedOf(x) > limit {
 		return out
 	}
 	checks := gates.Auto(x)
@@ -301,6 +303,9 @@ func gatesOf(x *exchange.Exchange, run *exchange.Run) (out []gateRow) {
 	return out
 }
 
+// judgedOf is how much gates read of an exchange, in bytes.
+func judgedOf(x *exchange.Exchange) int64 { return x.Request.Body.Kept + x.Response.Body.Kept }
+
 // turn is one message of the conversation that a request carries.
 type turn struct {
 	Role string
@@ -312,7 +317,7 @@ type turn struct {
 const turnsShown = 200
 
 // turnsOf reads the messages of a request in the forms that most dialects share; nil for any other.
-func turnsOf(x *exchange.Exchange) (out []turn) {
+func turnsOf(x *exchange.Exchange, room *excerpts) (out []turn) {
 	body, _ := plainBody(x.Request.Headers, x.Request.Body)
 	var in struct {
 		System   json.RawMessage `json:"system"`
@@ -324,13 +329,13 @@ func turnsOf(x *exchange.Exchange) (out []turn) {
 			Calls   json.RawMessage `json:"tool_calls"`
 		} `json:"messages"`
 	}
-	if len(body) > gateBytes || json.Unmarshal(body, &in) != nil {
+	if len(body) > askedBytes || json.Unmarshal(body, &in) != nil {
 		return nil
 	}
 	add := func(role, text string) {
 		if text != "" && text != "null" && len(out) < turnsShown {
 			t := turn{Role: role}
-			t.Text, t.Cut = visible(text, excerptBytes/8)
+			t.Text, t.Cut = room.take(text, excerptBytes/8)
 			out = append(out, t)
 		}
 	}

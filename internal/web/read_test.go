@@ -186,7 +186,7 @@ func TestFewExchangesAreWholeAtOnce(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.get(ctx, "/api/v1/exchanges/"+string(xID)+"/record"); !errors.Is(err, context.Canceled) {
+	if _, err := c.get(ctx, "/api/v1/exchanges/"+string(xID)+"/record", ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("a reader that went away: %v", err)
 	}
 	select {

@@ -87,7 +87,7 @@ func headersIn(head string) (hs []exchange.Header) {
 }
 
 // recorded is a store with one run of the exchanges.
-func recorded(t *testing.T, asks ...asked) (store *recorder.Store, run exchange.Run, rows []exchange.Summary) {
+func recorded(t testing.TB, asks ...asked) (store *recorder.Store, run exchange.Run, rows []exchange.Summary) {
 	t.Helper()
 	store, err := recorder.Open(t.TempDir(), recorder.Options{FreeSpace: func(string) (int64, error) { return 1 << 50, nil }})
 	if err != nil {
@@ -101,7 +101,7 @@ func recorded(t *testing.T, asks ...asked) (store *recorder.Store, run exchange.
 	return store, write(t, store, "r", asks), rowsIn(t, store, "r")
 }
 
-func write(t *testing.T, store *recorder.Store, name string, asks []asked) exchange.Run {
+func write(t testing.TB, store *recorder.Store, name string, asks []asked) exchange.Run {
 	t.Helper()
 	w, err := store.NewWriter(exchange.Run{Name: name, Mode: "record", Upstreams: map[string]string{"engine": "http://127.0.0.1:8080"}}, recorder.WriterOptions{
 		Derive: func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) },
@@ -123,7 +123,7 @@ func write(t *testing.T, store *recorder.Store, name string, asks []asked) excha
 	return run
 }
 
-func rowsIn(t *testing.T, store *recorder.Store, name string) (rows []exchange.Summary) {
+func rowsIn(t testing.TB, store *recorder.Store, name string) (rows []exchange.Summary) {
 	t.Helper()
 	run, err := store.Run(name)
 	if err != nil {

@@ -23,7 +23,9 @@ type Store interface {
 	Run(idOrName string) (exchange.Run, error)
 	SummariesAfter(run exchange.ID, seq uint64) iter.Seq2[exchange.Summary, error]
 	Exchange(id exchange.ID) (*exchange.Exchange, exchange.Summary, error)
-	Takes(key string) ([]recorder.Take, error)
+	TakesAfter(key string, after recorder.Take, limit int) (takes []recorder.Take, more bool, err error)
+	Pieces(run exchange.ID) ([]recorder.Piece, error)
+	ReadPiece(p recorder.Piece, want func(id exchange.ID, seq uint64) bool, visit func(*exchange.Exchange) error) error
 }
 
 // Options are the parts a Server shows. Store, Stats and Check are nil when nothing is recorded.
@@ -49,6 +51,7 @@ type Server struct {
 	part    livePart
 	pages   map[string]*template.Template
 	indexes *indexes
+	sparks  *sparks
 }
 
 // wholeAtOnce bounds the memory of reading exchanges whole, whatever readers ask for: it is taken from a process that
@@ -60,7 +63,8 @@ const maxHeader = 64 << 10
 
 // NewServer makes a server; Serve starts it.
 func NewServer(o Options) *Server {
-	s := &Server{o: o, whole: make(chan struct{}, wholeAtOnce), heavy: make(chan struct{}, 1), pages: parsePages(), indexes: newIndexes(o.Store)}
+	s := &Server{o: o, whole: make(chan struct{}, wholeAtOnce), heavy: make(chan struct{}, 1), pages: parsePages(), indexes: newIndexes(o.Store),
+		sparks: newSparks()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /metrics", s.metrics)
@@ -195,42 +199,6 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, run)
 }
 
-// exchanges streams the rows of a run as JSON lines, in the order of acceptance: those whose seq is above "after", and no
-// more than "limit" when there is one, but for rows of one seq, which no page parts. An error after the first line ends
-// the answer early, so that it cannot be taken for a whole list.
-func (s *Server) exchanges(w http.ResponseWriter, r *http.Request) error {
-	after, err := count(r, "after")
-	if err != nil {
-		return err
-	}
-	limit, err := count(r, "limit")
-	if err != nil {
-		return err
-	}
-	run, err := s.o.Store.Run(r.PathValue("run"))
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	enc, n, last := json.NewEncoder(w), uint64(0), uint64(0)
-	for row, err := range s.o.Store.SummariesAfter(run.ID, after) {
-		if err == nil && limit > 0 && n >= limit && row.Seq != last {
-			return nil
-		}
-		if err == nil {
-			n, last = n+1, row.Seq
-			err = enc.Encode(row)
-		}
-		switch {
-		case err != nil && n > 0:
-			panic(http.ErrAbortHandler)
-		case err != nil:
-			return err
-		}
-	}
-	return nil
-}
-
 // count is a number of the query, 0 when it is not there.
 func count(r *http.Request, name string) (uint64, error) {
 	v := r.URL.Query().Get(name)
@@ -292,17 +260,6 @@ func (s *Server) bytes(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("%w: a part is head or body, not %q", exchange.ErrUsage, r.PathValue("part"))
 	}
 	return nil
-}
-
-func (s *Server) takes(w http.ResponseWriter, r *http.Request) error {
-	takes, err := s.o.Store.Takes(r.PathValue("key"))
-	if err != nil {
-		return err
-	}
-	return reply(w, struct {
-		Schema int             `json:"schema"`
-		Takes  []recorder.Take `json:"takes"`
-	}{1, takes})
 }
 
 func (s *Server) stats(w http.ResponseWriter, _ *http.Request) error {

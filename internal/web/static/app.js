@@ -1,4 +1,4 @@
-// The page works without this file. It keeps the live table current, streams a search, copies commands and takes keys.
+// The page works without this file. It keeps the live table current, streams a search, fetches sparklines, copies commands and takes keys.
 // Markup comes from the server's templates, which escape what was recorded; nothing here makes markup of data.
 "use strict";
 
@@ -63,6 +63,7 @@ async function poll() {
       const swap = part.dataset.swap;
       if (swap) morph(document.querySelector(swap), now.querySelector(swap));
       else morph(part, now.querySelector("[data-poll]"));
+      sparks();
       document.body.classList.remove("stale");
     } catch {
       document.body.classList.add("stale"); // the program ended, or is away for a moment
@@ -78,33 +79,68 @@ async function search() {
   const words = document.querySelector("#progress .words");
   const bar = document.querySelector("#progress progress");
   const stop = new AbortController();
+  const ended = () => (document.querySelector("#stop").hidden = true);
   document.querySelector("#stop").addEventListener("click", () => stop.abort());
   const take = (line) => {
     const f = JSON.parse(line);
     if (f.row) {
-      const body = parse("<table><tbody>" + f.row + "</tbody></table>").querySelector("tr");
-      rows.append(document.importNode(body, true));
+      const row = document.importNode(parse("<table><tbody>" + f.row + "</tbody></table>").querySelector("tr"), true);
+      row.dataset.at = f.at;
+      rows.insertBefore(row, [...rows.children].find((r) => Number(r.dataset.at) > f.at) ?? null);
+      sparks();
     }
     bar.max = f.of || 1;
     bar.value = f.looked;
-    words.textContent = f.error ? f.error : `${f.hits} found in ${f.looked} of ${f.of}` + (f.done ? "" : " …");
-    if (f.done) document.querySelector("#stop").hidden = true;
+    words.textContent = f.error ? f.error : `${f.full ? "the first " : ""}${number(f.full ? rows.children.length : f.hits)} found in ${number(f.looked)} of ${number(f.of)}` + (f.done ? "" : " …");
+    if (f.done) ended();
+    if (f.done && !f.error && !f.hits) document.querySelector("#none").hidden = false;
   };
   try {
-    const answer = await fetch(rows.dataset.search, { signal: stop.signal });
-    if (!answer.ok) throw new Error(answer.statusText);
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      const lines = (rest + value).split("\n");
-      rest = lines.pop();
-      lines.filter(Boolean).forEach(take);
-    }
+    await lines(rows.dataset.search, stop.signal, take);
   } catch (e) {
     words.textContent += stop.signal.aborted ? " (stopped)" : " (" + e.message + ")";
-    document.querySelector("#stop").hidden = true;
+    ended();
+  }
+}
+
+// number is a count as the server writes it: in groups of three.
+const number = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+
+// sparks asks for the sparklines of the rows that are seen and have none, page by page; each is set as it is drawn.
+let drawing = false;
+async function sparks() {
+  if (drawing) return;
+  drawing = true;
+  for (;;) {
+    const cells = [...document.querySelectorAll("td[data-spark]")].filter((c) => c.offsetParent !== null).slice(0, 100);
+    if (!cells.length) break;
+    const byID = new Map(cells.map((c) => [c.dataset.spark, c]));
+    cells.forEach((c) => c.removeAttribute("data-spark")); // each is asked for once
+    try {
+      await lines("/part/sparks?" + new URLSearchParams([...byID.keys()].map((id) => ["id", id])), undefined, (line) => {
+        const f = JSON.parse(line);
+        const svg = parse(f.svg).querySelector("svg");
+        if (svg) byID.get(f.id)?.replaceChildren(document.importNode(svg, true));
+      });
+    } catch {
+      break; // the table says the same without
+    }
+  }
+  drawing = false;
+}
+
+// lines reads an answer line by line as it comes.
+async function lines(address, signal, take) {
+  const answer = await fetch(address, { signal });
+  if (!answer.ok) throw new Error(answer.statusText);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n");
+    rest = parts.pop();
+    parts.filter(Boolean).forEach(take);
   }
 }
 
@@ -170,3 +206,4 @@ document.addEventListener("click", (e) => {
 
 if (document.querySelector("[data-poll]")) setTimeout(poll, 300);
 search();
+sparks();
