@@ -48,7 +48,7 @@ func newCapture(s Spec, command string) (*capture, error) {
 	if c.r, c.w, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("open pipe for output: %w", err)
 	}
-	if s.LogFile == "" {
+	if s.LogFile == "" || s.LogFile == os.DevNull {
 		return c, nil
 	}
 	if c.out, err = createBounded(s.LogFile, s.LogMax); err == nil {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,6 +79,68 @@ func TestLogOfAnyLength(t *testing.T) {
 		if len(head)+len(tail) > size {
 			t.Fatalf("%d lines: %d bytes are over the bound", n, len(head)+len(tail))
 		}
+	}
+}
+
+// TestLogReplacesLinks holds that what stands at the place of a log, or of its end beside it, is replaced, and that what a
+// link leads to is not written.
+func TestLogReplacesLinks(t *testing.T) {
+	dir := t.TempDir()
+	precious := filepath.Join(dir, "precious")
+	if err := os.WriteFile(precious, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "x.log")
+	for what, place := range map[string]func() error{
+		"a link":            func() error { return os.Symlink(precious, name) },
+		"a link to nothing": func() error { return os.Symlink(filepath.Join(dir, "none"), name) },
+		"a link to itself":  func() error { return os.Symlink(name, name) },
+		"a second name":     func() error { return os.Link(precious, name) },
+		"an older log":      func() error { return os.WriteFile(name, []byte("older"), 0o644) },
+		"links beside it": func() error {
+			return errors.Join(os.Symlink(precious, name+".tail"), os.Symlink(precious, name+".tail.old"))
+		},
+		"nothing": func() error { return nil },
+	} {
+		t.Run(what, func(t *testing.T) {
+			if err := place(); err != nil {
+				t.Fatal(err)
+			}
+			b, err := createBounded(name, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 20 {
+				if err := b.write(fmt.Appendf(nil, "line %d\n", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := readFile(t, precious); got != "precious" {
+				t.Errorf("what the link led to holds %q", got)
+			}
+			if got := readFile(t, name); !strings.HasPrefix(got, "line 0\n") || !strings.HasSuffix(got, "line 19\n") {
+				t.Errorf("the log holds %q", got)
+			}
+			if err := os.Remove(name); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := os.Mkdir(name, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := createBounded(name, 64); err == nil || !strings.Contains(err.Error(), "is no file") {
+		t.Errorf("a directory: %v", err)
+	}
+	c, err := newCapture(Spec{LogFile: os.DevNull}, "x")
+	if err != nil || c.out != nil {
+		t.Errorf("nowhere: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

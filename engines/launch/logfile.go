@@ -37,8 +37,27 @@ func createBounded(path string, size int64) (*boundedFile, error) {
 		}
 	}
 	var err error
-	b.head, err = os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	b.head, err = createAnew(path)
 	return b, err
+}
+
+// createAnew makes a file in the place of what is there: a link is replaced, and what it leads to is not written. What is
+// no file, such as a terminal or a pipe, stays, and is refused.
+func createAnew(path string) (*os.File, error) {
+	path = filepath.Clean(path)
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() && info.Mode()&os.ModeSymlink == 0:
+		return nil, errors.New("it is there, and is no file")
+	default:
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // with O_EXCL no link is followed
 }
 
 func (b *boundedFile) younger() string { return b.path + ".tail" }
@@ -80,7 +99,7 @@ func (b *boundedFile) turn() error {
 		}
 		b.older = true
 	}
-	f, err := os.OpenFile(b.younger(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := createAnew(b.younger())
 	b.tail, b.inTail = f, 0
 	return err
 }
