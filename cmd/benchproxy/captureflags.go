@@ -242,6 +242,7 @@ func (p *program) settings(c *cli.Context, mode string) (captureSettings, error)
 		s.form = boardQuiet
 	}
 	s.run = newRun(mode, c.String("run"), s.upstreams)
+	s.run.MadeBy = redact.Args(p.Args)
 	if launchedID(c) != "" {
 		return s, p.launchSettings(c, &s)
 	}

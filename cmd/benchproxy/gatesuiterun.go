@@ -7,9 +7,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/benchproxy/benchproxy/gates"
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/internal/wire"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/recorder"
@@ -24,6 +26,7 @@ func (g *gating) start(c *cli.Context) (err error) {
 		return err
 	}
 	run := newRun("gate", g.s.name, g.s.targets)
+	run.MadeBy = redact.Args(g.env.Args)
 	run.Labels, run.Identity = g.s.labels, identity(g.s.targets[0].label)
 	so := g.s.session
 	so.Dialect = g.answersOf(0)
@@ -114,15 +117,40 @@ func (g *gating) parties(bridged []bridge.Endpoint) {
 	candidate := g.party(0, g.model)
 	candidate.Changes, candidate.Spelling = g.s.plan.Changes, g.spelled(0, len(g.s.plan.Changes.Bridges) > 0)
 	g.o.Candidate = candidate
-	of := recorder.Reference{}
+	g.o.OnRecord = g.onRecord
+	g.o.References = g.referencesOf(&replay.GateParty{})
 	if g.reference != nil {
 		reference := g.party(1, cmp.Or(g.refModel, g.served(1), g.model))
 		reference.Changes.Lossy, reference.Changes.Bridges = g.s.plan.Changes.Lossy, bridged
 		reference.Spelling = g.spelled(1, len(bridged) > 0)
-		g.o.Reference = &reference
-		of = recorder.Reference{Weights: reference.Weights, Engine: reference.Identity}
+		if g.engines[1] != nil && g.s.identify && len(g.found) < 2 {
+			reference.Meet = g.meetReference
+		}
+		g.o.Reference, g.o.References = &reference, g.referencesOf(&reference)
 	}
-	g.o.References = g.store.CacheOf(of, func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) })
+}
+
+// referencesOf is what the store keeps of the answers of a reference.
+func (g *gating) referencesOf(p *replay.GateParty) replay.References {
+	return g.store.CacheOf(recorder.Reference{Weights: p.Weights, Engine: p.Identity}, func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) })
+}
+
+// onRecord says whether all of it is in the store, as it was.
+func (g *gating) onRecord(sums []exchange.EvidenceSum) bool {
+	for _, s := range sums {
+		digest := ""
+		if s.Kind == "golden" {
+			if golden, err := g.store.Golden(exchange.ID(s.ID)); err == nil {
+				digest = gates.SumGolden(golden)
+			}
+		} else if x, _, err := g.store.Exchange(exchange.ID(s.ID)); err == nil {
+			digest = gates.SumExchange(x)
+		}
+		if digest != s.Digest {
+			return false
+		}
+	}
+	return true
 }
 
 // party is one engine, which somebody else runs or the suite starts.
@@ -131,11 +159,14 @@ func (g *gating) party(i int, model string) replay.GateParty {
 	p := replay.GateParty{Engine: replay.AlwaysUp{Target: replay.Target{Session: t.session, Upstream: t.upstream}}, Model: model,
 		Identity: identity(t.up.label), Weights: g.weights[i]}
 	if e := g.engines[i]; e != nil {
-		p.Engine, p.Launch = e, e.command()
+		p.Engine, p.Launch, p.Build = e, e.command(), e.build
+		if p.Identity.Version == "" && e.known.Version != "" {
+			p.Identity = e.known
+		}
 	}
 	if i < len(g.found) && g.found[i].err == nil {
 		d := g.found[i].is
-		if p.Identity.Version == "" {
+		if p.Identity.Basis != "label" || p.Identity.Version == "" {
 			p.Identity = d.Identity
 		}
 		if p.Drafting = d.Drafting; p.Weights == "" && d.WeightsDigest != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/internal/telemetry"
 	"github.com/benchproxy/benchproxy/internal/web"
 	"github.com/benchproxy/benchproxy/proxy"
@@ -184,6 +185,7 @@ func (r *replaying) openTarget(i int, u upstream, group exchange.ID) (*replayTar
 	t.trace = r.telling.tracing.NewRun()
 	r.targets = append(r.targets, t)
 	run := newRun("replay", r.s.name, []upstream{u})
+	run.MadeBy = redact.Args(r.env.Args)
 	if run.Name != "" && len(r.s.targets) > 1 {
 		run.Name += "-" + u.name
 	}

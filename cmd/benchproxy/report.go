@@ -85,7 +85,7 @@ func (p *program) report(c *cli.Context) error {
 
 // gather reads everything that the report rests on.
 func (r *reporting) gather() error {
-	r.evidence = newEvidence(r.c.String("title"), []string{"benchproxy " + shellWords(r.program.Args)})
+	r.evidence = newEvidence(r.c.String("title"), []string{"benchproxy " + build.ShellWords(r.program.Args)})
 	if err := errors.Join(r.options(), r.texts()); err != nil {
 		return err
 	}
@@ -131,17 +131,6 @@ func engineNames() func(string) string {
 		}
 		return id
 	}
-}
-
-// shellWords are arguments as a shell would take them.
-func shellWords(args []string) string {
-	out := make([]string, len(args))
-	for i, a := range args {
-		if out[i] = a; a == "" || strings.ContainsAny(a, " \t\n\"'$&|;<>()*?[]{}~`\\#") {
-			out[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(out, " ")
 }
 
 // options are those that need no file.

@@ -67,6 +67,7 @@ func (v *serving) openRecord(so *proxy.SessionOptions) (err error) {
 		v.ident = newIdentifier(captureSettings{upstreams: v.s.targets, device: v.s.device, upstream: v.s.upstream}, v.s.bridge.catalog)
 	}
 	run := newRun("record", v.s.name, v.s.targets)
+	run.MadeBy = redact.Args(v.env.Args)
 	run.Labels, run.Identity, run.Serve = v.s.labels, so.Identity, v.rules()
 	if v.writer, err = v.store.NewWriter(run, recorder.WriterOptions{Derive: v.derive, OnStored: v.learn,
 		OnDropped: func(id exchange.ID, _ recorder.DropReason) { v.telling.tracing.Dropped(id) }}); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/internal/report/build"
 )
 
 // storeShowRun shows a run: what it is, and what was read of the engines behind it.
@@ -67,7 +68,7 @@ func printRun(w io.Writer, run exchange.Run) {
 		ended = when(*run.Ended)
 	}
 	rows := []namedValue{{"mode", run.Mode}, {"started", when(run.Started)}, {"ended", ended}, {"harness", run.Harness},
-		{"command", strings.Join(run.Command, " ")}, {"labels", valuesText(run.Labels, "=")}, {"upstreams", valuesText(run.Upstreams, " ")},
+		{"made by", madeBy(run)}, {"command", strings.Join(run.Command, " ")}, {"labels", valuesText(run.Labels, "=")}, {"upstreams", valuesText(run.Upstreams, " ")},
 		{"outcomes", outcomesText(run.Counts.Outcomes)}}
 	if run.Pinned {
 		rows = append(rows, namedValue{"pinned", "yes"})
@@ -80,6 +81,14 @@ func printRun(w io.Writer, run exchange.Run) {
 	if run.Instrument != nil {
 		fmt.Fprintln(w, instrumentText(run.Instrument))
 	}
+}
+
+// madeBy is the command line that made a run, "" when it is not on record.
+func madeBy(run exchange.Run) string {
+	if len(run.MadeBy) == 0 {
+		return ""
+	}
+	return "benchproxy " + build.ShellWords(run.MadeBy)
 }
 
 // printRows lists names and values, without those that have none.

@@ -16,6 +16,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/internal/wire"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/recorder"
@@ -170,7 +171,7 @@ func (s *suiteSitting) beginRun(mode string, planned exchange.Replay) error {
 	s.target, s.targets = t, []*replayTarget{t}
 	run := newRun(mode, s.s.name, []upstream{u})
 	run.Labels, run.Identity = s.s.labels, identity(u.label)
-	run.Replay, run.Machine = &planned, s.machine
+	run.Replay, run.Machine, run.MadeBy = &planned, s.machine, redact.Args(s.env.Args)
 	t.writer, err = s.store.NewWriter(run, recorder.WriterOptions{Derive: s.derive,
 		OnStored:  func(row exchange.Summary) { s.stored(t, row) },
 		OnDropped: func(id exchange.ID, _ recorder.DropReason) { s.telling.tracing.Dropped(id) },
