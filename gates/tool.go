@@ -112,16 +112,17 @@ func (p *functionParams) Validate() error {
 // functionCallGate is the weak gate of the run matrix.
 func functionCallGate() Gate {
 	return Gate{
-		ID: "function_call", Version: 1, Family: "tool",
+		ID: "function_call", Version: 2, Family: "tool",
 		Summary: "the answer calls the function, or says that it stopped for a call",
 		Explain: `The rule of TensorSharp's run matrix for its scenario of one tool: the named function ("name", get_weather unless stated) is
-among the calls of the answer, or the finish reason is tool_calls. It looks at nothing else; tool_call_shape judges the rest.
+among the calls of the answer, or the finish reason is tool_calls (in other dialects the word for it). It looks at nothing else;
+tool_call_shape judges the rest.
 ok: either. fail: neither. not_run, skipped: there is no whole answer.`,
 		Params: func() any { return &functionParams{} },
 		judge: answered(func(e *Evidence, t Turn) Finding {
 			name := e.params.(*functionParams).Name
 			called := slices.ContainsFunc(t.calls(), func(c wire.ToolCall) bool { return c.Name == name })
-			if called || t.rawFinish() == finishTools {
+			if called || t.stopped(AskedOf(t.Exchange), finishTools) == "" {
 				return ok()
 			}
 			return fail("the answer does not call %s and its finish reason is %q", name, t.rawFinish())

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
 // The fixture of the policy cases.
@@ -64,9 +63,10 @@ func (p *policyParams) Validate() error {
 
 func policyGate() Gate {
 	return Gate{
-		ID: "tool_policy", Version: 1, Family: "tool",
+		ID: "tool_policy", Version: 2, Family: "tool",
 		Summary: "the engine keeps to tool_choice and parallel_tool_calls, and refuses requests that cannot be kept",
-		Explain: `The cases of TensorSharp's tool policy script, in chat completions. The parameter "policy" is one of:
+		Explain: `The cases of TensorSharp's tool policy script, in chat completions, Anthropic Messages or OpenAI Responses; what is said of
+chat below holds for the words of the others that say the same. The parameter "policy" is one of:
 required, named, single_call (one call of get_weather for Paris), two_calls (Paris and Oslo, with parallel_tool_calls true),
 none_history (a call, then an answer from its result with tool_choice none), required_thinking, named_thinking, and
 invalid_required (no tools declared), invalid_named (the tool undeclared_weather_tool), invalid_schema (a pattern in a declared
@@ -78,8 +78,9 @@ any order. A stream ends with [DONE].
 The turn after it: finish reason stop, no call, and exactly {"city":"Paris","temperature_c":19} with an integer and no fence.
 A refusal: status 400, error type invalid_request_error, and a message that holds "at least one", "undeclared_weather_tool" or
 "pattern". Any other refusal fails.
-ok: all of it. fail: the reason names the first fault. incomparable: the request does not ask what the policy is about. partial:
-the second turn was not sent. not_run: there is no whole answer.`,
+ok: all of it. fail: the reason names the first fault. incomparable: the request does not ask what the policy is about, or its
+dialect has no words for it: Ollama's /api/chat has no tool_choice, and Messages has no JSON mode, which none_history wants.
+partial: the second turn was not sent. not_run: there is no whole answer.`,
 		Params: func() any { return &policyParams{} },
 		judge: func(e *Evidence) (Finding, exchange.Needs) {
 			return policies[e.params.(*policyParams).Policy].judge(e), nil
@@ -96,7 +97,7 @@ func (p policy) judge(e *Evidence) Finding {
 	if p.mentions != "" {
 		return p.refusal(first)
 	}
-	if f := p.calling(first); f.Status != exchange.VerdictOK {
+	if f := p.calling(first, asked); f.Status != exchange.VerdictOK {
 		return turnFinding(0, f)
 	}
 	switch {
@@ -110,19 +111,22 @@ func (p policy) judge(e *Evidence) Finding {
 
 // unasked says what the policy needs of the request and the request lacks; "" when nothing.
 func (p policy) unasked(a *Asked) string {
+	d, known := toolDialectOf(a)
 	w := toolWish(a)
-	parallel := w.Parallel != nil && *w.Parallel
 	declared := declaredTools(a)
 	pattern := slices.ContainsFunc(declared, func(d declaredTool) bool { return strings.Contains(string(d.Schema), `"pattern"`) })
+	several := p.wish.Parallel != nil && *p.wish.Parallel
 	switch {
-	case a.Dialect != wire.DialectChat:
-		return notChat(a)
+	case !known:
+		return notTools(a)
+	case !d.choice:
+		return d.name + " has no tool_choice"
 	case a.Fields == nil:
 		return "it cannot be read"
 	case w.Force != p.wish.Force || w.Named != p.wish.Named || w.Forbid:
 		return fmt.Sprintf("tool_choice is %s", excerpt(string(a.Field("tool_choice"))))
-	case parallel != (p.wish.Parallel != nil && *p.wish.Parallel):
-		return fmt.Sprintf("parallel_tool_calls is %s", excerpt(string(a.Field("parallel_tool_calls"))))
+	case d.allows(w) != several:
+		return d.parallelSaid(a)
 	case p.mentions == "at least one" && len(declared) > 0:
 		return "it declares tools"
 	case p.mentions != "at least one" && !slices.ContainsFunc(declared, func(d declaredTool) bool { return d.Name == weatherTool }):
@@ -133,11 +137,6 @@ func (p policy) unasked(a *Asked) string {
 		return "a request that is to be refused is not streamed"
 	}
 	return ""
-}
-
-// notChat says that a case which is one of chat completions was sent as something else.
-func notChat(a *Asked) string {
-	return fmt.Sprintf("it is no request of chat completions (%s)", a.Target)
 }
 
 // refusal judges the answer to a request that cannot be kept.
@@ -159,23 +158,25 @@ func (p policy) refusal(t Turn) Finding {
 }
 
 // calling judges a turn that calls.
-func (p policy) calling(t Turn) Finding {
+func (p policy) calling(t Turn, a *Asked) Finding {
 	if f, there := t.refused(); !there {
 		return f
 	}
-	if f, there := t.streamed(); !there {
-		return f
+	d, _ := toolDialectOf(a)
+	if why := t.flows(d); why != "" {
+		return fail("%s", why)
 	}
-	calls := t.calls()
-	switch {
-	case t.Transcript.Usage == nil:
+	calls := t.callsToAnswer(a)
+	if t.Transcript.Usage == nil {
 		return fail("it carries no usage")
-	case t.rawFinish() != finishTools:
-		return fail("the finish reason is %q, not %s", t.rawFinish(), finishTools)
-	case len(calls) != len(p.cities):
+	}
+	if why := t.stopped(a, finishTools); why != "" {
+		return fail("%s", why)
+	}
+	if len(calls) != len(p.cities) {
 		return fail("%d calls are expected, the answer makes %d", len(p.cities), len(calls))
 	}
-	raw, err := rawCalls(t)
+	raw, err := callsOnWire(t, a, calls)
 	if err != nil {
 		return incomparable("%s", err)
 	}
@@ -184,7 +185,7 @@ func (p policy) calling(t Turn) Finding {
 	}
 	ids, cities := map[string]bool{}, []string{}
 	for i, c := range raw {
-		city, why := c.weatherFault()
+		city, why := c.weatherFault(d)
 		if why == "" && ids[c.id] {
 			why = fmt.Sprintf("the id %q is that of another call", c.id)
 		}
@@ -204,12 +205,12 @@ func (p policy) calling(t Turn) Finding {
 var callID = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // weatherFault is what is wrong with a call of the weather, or the city that it asks about.
-func (c rawCall) weatherFault() (city, why string) {
+func (c rawCall) weatherFault(d toolDialect) (city, why string) {
 	switch {
 	case !callID.MatchString(c.id):
 		return "", fmt.Sprintf("the id %q is not made of letters, digits, _ and -", c.id)
-	case c.kind != callType:
-		return "", fmt.Sprintf("the type is %q, not %s", c.kind, callType)
+	case c.kind != d.callType:
+		return "", fmt.Sprintf("the type is %q, not %s", c.kind, d.callType)
 	case c.name != weatherTool:
 		return "", fmt.Sprintf("it calls %q, not %s", c.name, weatherTool)
 	case c.notText:
@@ -232,30 +233,35 @@ func (c rawCall) weatherFault() (city, why string) {
 
 // answer judges the turn behind the call.
 func (p policy) answer(t Turn) Finding {
-	asked := AskedOf(t.Exchange)
-	if !toolWish(asked).Forbid || asked.Word("response_format", "type") != "json_object" {
+	a := AskedOf(t.Exchange)
+	d, known := toolDialectOf(a)
+	switch {
+	case known && !d.json:
+		return incomparable("%s cannot ask for a JSON object, which the policy is about", d.name)
+	case !known || !toolWish(a).Forbid || !wantsJSON(a):
 		return incomparable("the request does not ask what the policy is about: tool_choice none with a JSON object")
 	}
 	if f, there := t.refused(); !there {
 		return f
 	}
-	if f, there := t.streamed(); !there {
-		return f
+	if why := t.flows(d); why != "" {
+		return fail("%s", why)
 	}
-	switch want := (jsonParams{Value: json.RawMessage(p.final)}); {
-	case len(t.calls()) > 0:
-		return fail("it calls %s where calls are forbidden", t.calls()[0].Name)
-	case t.rawFinish() != finishStop:
-		return fail("the finish reason is %q, not %s", t.rawFinish(), finishStop)
-	case t.Transcript.Usage == nil:
+	want := jsonParams{Value: json.RawMessage(p.final)}
+	if err := want.Validate(); err != nil {
+		return incomparable("%s", err)
+	}
+	if calls := t.callsToAnswer(a); len(calls) > 0 {
+		return fail("it calls %s where calls are forbidden", calls[0].Name)
+	}
+	if why := t.stopped(a, finishStop); why != "" {
+		return fail("%s", why)
+	}
+	if t.Transcript.Usage == nil {
 		return fail("it carries no usage")
-	default:
-		if err := want.Validate(); err != nil {
-			return incomparable("%s", err)
-		}
-		if why := want.fault(t.Content()); why != "" {
-			return fail("%s", why)
-		}
+	}
+	if why := want.fault(t.Content()); why != "" {
+		return fail("%s", why)
 	}
 	return ok()
 }

@@ -45,20 +45,28 @@ var errRaw = errors.New("the calls cannot be read from the wire")
 // rawCalls are the calls of choice 0 as a plain client would join them, in the order of their indexes. They are read from
 // the bytes once more, past all the forbearance of our own reader.
 func rawCalls(t Turn) ([]rawCall, error) {
+	datas, err := t.datas()
+	if err != nil {
+		return nil, err
+	}
+	return joinCalls(datas)
+}
+
+// datas are the documents of the answer, one an event of a stream.
+func (t Turn) datas() (datas [][]byte, err error) {
 	if t.Transcript.Coding != "" {
 		return nil, fmt.Errorf("%w: the body is coded (%s)", errRaw, t.Transcript.Coding)
 	}
 	body := t.Response.Body.Bytes()
 	if t.Transcript.Framing != wire.FramingSSE {
-		return joinCalls([][]byte{body})
+		return [][]byte{body}, nil
 	}
-	var datas [][]byte
 	for _, ev := range t.Transcript.Events {
 		if ev.End <= int64(len(body)) && !ev.Done {
 			datas = append(datas, eventData(body[ev.Start:ev.End]))
 		}
 	}
-	return joinCalls(datas)
+	return datas, nil
 }
 
 // eventData is the data of one server-sent event.

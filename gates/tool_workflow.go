@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/wire"
 )
 
 // workflow is a conversation of tool calls with fixed results, and the answer that can only be made of them.
@@ -50,10 +49,11 @@ var (
 
 // workflowRule is what the explanations of the three gates share.
 const workflowRule = `
-The requests are those of chat completions. Each calling turn: the finish reason is tool_calls, exactly one call, with an id,
-type function, the exact name and exactly the expected arguments (numbers of equal value are equal; of equal keys the last
-counts). Each later request must carry the call and its fixed result under the call's id: a conversation that was given
-something else proves nothing.
+The requests are those of chat completions, Anthropic Messages, OpenAI Responses or Ollama's /api/chat; what is said of chat
+holds for the words of the others that say the same. Each calling turn: the finish reason is tool_calls, exactly one call, with
+an id where the dialect has ids, type function, the exact name and exactly the expected arguments (numbers of equal value are
+equal; of equal keys the last counts). Each later request must carry the call and its fixed result under the call's id: a
+conversation that was given something else proves nothing.
 The last turn makes no call, and its content channel is JSON equal to the expected value (compared as the arguments are).
 The case's policy word must be what was sent: with serial_tool_workflows the turns that declare tools say parallel_tool_calls
 false, without it they do not; with structured_tool_results the results are JSON objects, without it text. A run under such a
@@ -65,7 +65,7 @@ whole answer.`
 func workflowGates() []Gate {
 	gate := func(id, summary, explain string, w workflow) Gate {
 		return Gate{
-			ID: id, Version: 1, Family: "tool", Summary: summary, Explain: explain + workflowRule,
+			ID: id, Version: 2, Family: "tool", Summary: summary, Explain: explain + workflowRule,
 			judge: func(e *Evidence) (Finding, exchange.Needs) { return w.judge(e), nil },
 		}
 	}
@@ -114,10 +114,12 @@ var numberText = regexp.MustCompile(`[\p{L}\d_.-]*\d[\p{L}\d_.-]*`)
 
 // prompted says which numbers of later steps stand in the first request, from where they could be read without a tool.
 func (w workflow) prompted(first Turn) string {
-	var body struct {
-		Messages []struct{ Content json.RawMessage }
-	}
-	if json.Unmarshal(first.Exchange.Request.Body.Bytes(), &body) != nil {
+	a := AskedOf(first.Exchange)
+	d, known := toolDialectOf(a)
+	switch {
+	case !known:
+		return notTools(a)
+	case a.Fields == nil:
 		return "the request of turn 1 cannot be read"
 	}
 	later := ""
@@ -128,9 +130,7 @@ func (w workflow) prompted(first Turn) string {
 	for _, n := range numberText.FindAllString(later, -1) {
 		secret[n] = !strings.Contains(w.steps[0].args, n)
 	}
-	for _, m := range body.Messages {
-		text := string(m.Content)
-		_ = json.Unmarshal(m.Content, &text) // content in parts is looked through as it stands
+	for _, text := range d.asks(a) {
 		for _, n := range numberText.FindAllString(text, -1) {
 			if n = strings.Trim(n, ".-"); secret[n] {
 				return fmt.Sprintf("%s stands in the prompt: the case does not prove that later calls depend on results", n)
@@ -149,16 +149,21 @@ const (
 // asked says how the request of a turn differs from that of the case; "" when it does not.
 func (w workflow) asked(e *Evidence, turn int) string {
 	a := AskedOf(e.Turns[turn].Exchange)
-	if a.Dialect != wire.DialectChat {
-		return notChat(a)
+	d, known := toolDialectOf(a)
+	if !known {
+		return notTools(a)
 	}
 	words := strings.Split(e.Case.Policy, "+")
 	wished := toolWish(a)
 	serial := wished.Parallel != nil && !*wished.Parallel
-	if a.Field("tools") != nil && !wished.Forbid && serial != slices.Contains(words, policySerial) {
-		return fmt.Sprintf("parallel_tool_calls is %q and the case's policy %q", a.Field("parallel_tool_calls"), e.Case.Policy)
+	switch {
+	case len(declaredTools(a)) == 0 || wished.Forbid:
+	case !d.parallel && slices.Contains(words, policySerial):
+		return d.name + " cannot say that calls are made one at a time"
+	case serial != slices.Contains(words, policySerial):
+		return fmt.Sprintf("%s and the case's policy %q", d.parallelSaid(a), e.Case.Policy)
 	}
-	if w.matrix && turn == len(w.steps) && !wished.Forbid {
+	if w.matrix && turn == len(w.steps) && !wished.Forbid && (d.choice || len(declaredTools(a)) > 0) {
 		return "the last turn does not forbid calls"
 	}
 	for i := range turn {
@@ -169,38 +174,30 @@ func (w workflow) asked(e *Evidence, turn int) string {
 	return ""
 }
 
-// toolMessage is a message that gives the result of a call.
-type toolMessage struct {
-	Role    string          `json:"role"`
-	CallID  string          `json:"tool_call_id"`
-	Content json.RawMessage `json:"content"`
-}
-
 // given says what is wrong with the result that a later request gives for the call of a turn; "" when nothing is. It is
-// looked for behind the answer that made the call: engines that number calls by answer give every one the same id.
+// looked for behind the answer that made the call: engines that number calls by answer give every one the same id. Where
+// calls may have no id, the tool's name does.
 func (s workflowStep) given(a *Asked, calling Turn, turn int, structured bool) string {
-	var messages []toolMessage
-	if err := json.Unmarshal(a.Field("messages"), &messages); err != nil {
-		return "its messages cannot be read"
+	d, _ := toolDialectOf(a)
+	results, err := d.results(a)
+	if err != nil {
+		return "what it gives back cannot be read"
 	}
-	id := calling.calls()[0].ID
-	answers := 0
-	at := slices.IndexFunc(messages, func(m toolMessage) bool {
-		if m.Role == "assistant" {
-			answers++
-		}
-		return answers > turn && m.Role == "tool" && m.CallID == id
+	id := calling.callsToAnswer(a)[0].ID
+	at := slices.IndexFunc(results, func(r toolResult) bool {
+		named := !hasCallIDs(a.Dialect) && (r.name == s.tool || r.name == "" && r.id == "")
+		return r.answers > turn && (r.id == id && id != "" || named)
 	})
 	if at < 0 {
 		return fmt.Sprintf("it gives no result for the call %q", id)
 	}
 	text := ""
-	asText := json.Unmarshal(messages[at].Content, &text) == nil
+	asText := json.Unmarshal(results[at].content, &text) == nil
 	if asText == structured {
 		return fmt.Sprintf("the result of %s is not in the form of the case's policy", s.tool)
 	}
 	if structured {
-		text = string(messages[at].Content)
+		text = string(results[at].content)
 	}
 	got, err := strictJSON([]byte(text))
 	want, _ := strictJSON([]byte(s.result)) // a fixture
@@ -215,16 +212,19 @@ func (s workflowStep) judge(t Turn) Finding {
 	if f, there := t.refused(); !there {
 		return f
 	}
-	calls := t.calls()
+	a := AskedOf(t.Exchange)
+	d, _ := toolDialectOf(a)
+	calls := t.callsToAnswer(a)
+	if why := t.stopped(a, finishTools); why != "" {
+		return fail("%s", why)
+	}
 	switch {
-	case t.rawFinish() != finishTools:
-		return fail("the finish reason is %q, not %s", t.rawFinish(), finishTools)
 	case len(calls) != 1:
 		return fail("one call is expected, the answer makes %d", len(calls))
-	case calls[0].ID == "":
+	case calls[0].ID == "" && hasCallIDs(a.Dialect):
 		return fail("the call has no id")
-	case calls[0].Type != callType:
-		return fail("the type of the call is %q, not %s", calls[0].Type, callType)
+	case d.callType != "" && calls[0].Type != d.callType:
+		return fail("the type of the call is %q, not %s", calls[0].Type, d.callType)
 	case calls[0].Name != s.tool:
 		return fail("it calls %q, not %s", calls[0].Name, s.tool)
 	}
@@ -243,7 +243,7 @@ func (w workflow) answer(t Turn) Finding {
 	if f, there := t.refused(); !there {
 		return f
 	}
-	if calls := t.calls(); len(calls) > 0 {
+	if calls := t.callsToAnswer(AskedOf(t.Exchange)); len(calls) > 0 {
 		return fail("it calls %s where the answer is expected", calls[0].Name)
 	}
 	want := jsonParams{Value: json.RawMessage(w.final), Equality: equalityPython, Duplicates: duplicatesLast}

@@ -169,8 +169,8 @@ func TestWorkflowsOfOtherRequests(t *testing.T) {
 	}
 	for id, params := range map[string]string{"agentic": "", "tool_policy": `{"policy":"required"}`} {
 		x := withCalls(invoice("a")).exchange(`{"messages":[]}`, false)
-		x.Request.Target = "/v1/messages"
+		x.Request.Target = "/v1/completions"
 		v := judged(t, exchange.Check{Gate: id, Params: []byte(params)}, x)
-		wantVerdict(t, v, exchange.VerdictIncomparable, "no request of chat completions (/v1/messages)")
+		wantVerdict(t, v, exchange.VerdictIncomparable, "it is no request of a dialect whose tools can be judged (/v1/completions)")
 	}
 }
