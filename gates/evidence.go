@@ -31,14 +31,14 @@ func Prepare(c *exchange.Case) *Evidence {
 	e := &Evidence{Case: c}
 	for _, x := range c.Exchanges {
 		e.Turns = append(e.Turns, Turn{x, measure.Analyze(x)})
-		e.digests = append(e.digests, exchange.EvidenceSum{Kind: "exchange", ID: string(x.ID), Digest: sumExchange(x)})
+		e.digests = append(e.digests, exchange.EvidenceSum{Kind: "exchange", ID: string(x.ID), Digest: SumExchange(x)})
 	}
 	for _, g := range c.Goldens {
-		e.digests = append(e.digests, exchange.EvidenceSum{Kind: "golden", ID: string(g.ID), Digest: sumGolden(g)})
+		e.digests = append(e.digests, exchange.EvidenceSum{Kind: "golden", ID: string(g.ID), Digest: SumGolden(g)})
 	}
 	for _, r := range c.Replies {
 		if r.Exchange != nil {
-			e.digests = append(e.digests, exchange.EvidenceSum{Kind: "reply", ID: string(r.Exchange.ID), Digest: sumExchange(r.Exchange)})
+			e.digests = append(e.digests, exchange.EvidenceSum{Kind: "reply", ID: string(r.Exchange.ID), Digest: SumExchange(r.Exchange)})
 		}
 	}
 	return e
@@ -66,13 +66,13 @@ func (e *Evidence) unfit() (Finding, bool) {
 	return Finding{}, true
 }
 
-// sumExchange is the digest of what crossed the wire in an exchange.
-func sumExchange(x *exchange.Exchange) string {
+// SumExchange is the digest of what crossed the wire in an exchange: what EvidenceSum.Digest is of one.
+func SumExchange(x *exchange.Exchange) string {
 	return digest(x.Request.Method, x.Request.Target, x.Request.Body.Sum(), strconv.Itoa(x.Response.Status), x.Response.Body.Sum())
 }
 
-// sumGolden is the digest of a golden as a document.
-func sumGolden(g *exchange.Golden) string {
+// SumGolden is the digest of a golden as a document: what EvidenceSum.Digest is of one.
+func SumGolden(g *exchange.Golden) string {
 	b, err := json.Marshal(g)
 	if err != nil {
 		panic("gates: a golden is always JSON: " + err.Error())

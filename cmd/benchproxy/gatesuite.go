@@ -329,7 +329,11 @@ func (g *gating) announce() {
 	asked, reused := g.gates.Planned()
 	text := fmt.Sprintf("level %s: %s to %s %s, model %s", g.plan.Level, countOf(asked, "case"), g.target.up.name, g.target.upstream.URL(), printable(g.model))
 	if g.reference != nil {
-		text += fmt.Sprintf(", held against %s %s", g.reference.up.name, g.reference.upstream.URL())
+		at := g.reference.upstream.URL()
+		if e := g.engines[1]; e != nil { // its port is chosen when it is its turn
+			at = e.spec.Engine.ID + " with " + printable(e.spec.Model)
+		}
+		text += fmt.Sprintf(", held against %s %s", g.reference.up.name, at)
 	}
 	if reused > 0 {
 		text += fmt.Sprintf("; %s of before stand", countOf(reused, "case"))

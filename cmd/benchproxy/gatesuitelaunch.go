@@ -15,6 +15,7 @@ import (
 	"github.com/benchproxy/benchproxy/engines/launch"
 	"github.com/benchproxy/benchproxy/engines/weights"
 	"github.com/benchproxy/benchproxy/internal/clock"
+	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/replay"
@@ -42,7 +43,9 @@ type gateEngine struct {
 	session *proxy.Session        // set before the suite runs
 	tell    func(format string, args ...any)
 
-	variant  string // flags with which it was started, beside its usual ones
+	build    string            // launch.Identity.Digest, before the first start; "" when unknown
+	known    exchange.Identity // of an earlier start of this very build that is on record
+	variant  string            // flags with which it was started, beside its usual ones
 	starts   int
 	process  *launch.Process // nil while it is down
 	upstream *proxy.Upstream // of the process; nil until it is asked
@@ -143,8 +146,8 @@ func (p *program) gateSpec(c *cli.Context, profile engines.Profile, model string
 
 // open opens the store, meets the engines, and finds out how and for which model they are asked.
 func (g *gating) open(ctx context.Context) error {
-	for _, step := range []func() error{g.openStore, func() error { return g.meet(ctx) }, func() error { return g.weigh(ctx) }} {
-		if err := step(); err != nil {
+	for _, step := range []func(context.Context) error{func(context.Context) error { return g.openStore() }, g.builds, g.meet, g.weigh} {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}
@@ -152,6 +155,39 @@ func (g *gating) open(ctx context.Context) error {
 		g.refModel = g.s.targets[1].model
 	}
 	return g.settle(ctx, g.s.targets[0].model)
+}
+
+// builds reads what exactly is to be started: a pass of before stands for the same bytes only. A build that was started for
+// another suite needs no start to be known.
+func (g *gating) builds(ctx context.Context) error {
+	if !g.launched() {
+		return nil
+	}
+	runs, err := g.store.Runs()
+	if err != nil {
+		return err
+	}
+	for _, e := range g.engines {
+		if e == nil {
+			continue
+		}
+		id, err := launch.IdentityOf(ctx, e.spec)
+		if err != nil {
+			return err
+		}
+		if e.build = id.Digest; e.build == "" {
+			e.tell("%s: its build is not known, so that no pass of before stands: %s", e.spec.Program, id.Why)
+			continue
+		}
+		for _, run := range runs {
+			for _, d := range run.Deployments {
+				if d.Launch == e.build && d.Version != "" {
+					e.known = d.Identity
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // launched reports whether any of the engines is started here.
@@ -172,26 +208,30 @@ func (g *gating) Close() {
 	g.suiteSitting.Close()
 }
 
-// meet finds out what the engines are that the suite starts, one after the other: the reference first, since the target
-// has the first turn and stays up for it.
+// meet finds out what the engines are. A reference that the suite starts is met when it is its turn: until then what is
+// known of its build has to do. One of no engine that we know must be met before, since how it is spoken to depends on it;
+// then it comes first, since the target has the first turn and stays up for it.
 func (g *gating) meet(ctx context.Context) error {
 	if !g.launched() || !g.s.identify {
 		return nil
 	}
-	found := make([]discovery, len(g.engines))
-	for i, e := range slices.Backward(g.engines) {
+	last := len(g.engines) - 1
+	if last > 0 && g.engines[last] != nil && g.engines[last].spec.Engine.ID != genericID {
+		last--
+	}
+	found := make([]discovery, last+1)
+	for i := last; i >= 0; i-- {
+		e := g.engines[i]
 		if e != nil {
 			if err := e.launch(ctx, ""); err != nil {
 				return err
 			}
-			g.s.targets[i].url = e.process.URL()
 		}
-		one := replaying{env: g.env, s: g.s}
-		one.s.targets = g.s.targets[i : i+1]
-		if err := one.discover(ctx); err != nil {
+		one, err := g.discovered(ctx, i)
+		if err != nil {
 			return err
 		}
-		found[i] = one.found[0]
+		found[i] = one
 		if e != nil && i > 0 {
 			if err := e.Stop(ctx); err != nil {
 				return err
@@ -200,6 +240,38 @@ func (g *gating) meet(ctx context.Context) error {
 	}
 	g.found = found
 	return nil
+}
+
+// discovered finds out what an engine is that is up.
+func (g *gating) discovered(ctx context.Context, i int) (discovery, error) {
+	e := g.engines[i]
+	if e != nil {
+		g.s.targets[i].url = e.process.URL()
+	}
+	one := replaying{env: g.env, s: g.s}
+	one.s.targets = g.s.targets[i : i+1]
+	if err := one.discover(ctx); err != nil {
+		return discovery{}, err
+	}
+	if e != nil {
+		one.found[0].is = engines.WithLaunch(one.found[0].is, e.build)
+	}
+	return one.found[0], nil
+}
+
+// meetReference finds out what the reference is that was started, and tells the run.
+func (g *gating) meetReference(ctx context.Context) (replay.GateMet, error) {
+	found, err := g.discovered(ctx, 1)
+	if err != nil {
+		return replay.GateMet{}, err
+	}
+	g.found = append(g.found[:1:1], found)
+	g.describe(ctx, 1)
+	p := g.party(1, cmp.Or(g.refModel, g.served(1), g.model))
+	if p.Identity.Basis == "label" {
+		g.reference.session.SetIdentity(g.reference.up.name, p.Identity)
+	}
+	return replay.GateMet{Identity: p.Identity, Model: p.Model, Weights: p.Weights, Drafting: p.Drafting, References: g.referencesOf(&p)}, nil
 }
 
 // weigh fills in the weights of engines that were started with a model file: its digest.
@@ -232,6 +304,9 @@ func (e *gateEngine) launch(ctx context.Context, variant string) error {
 	proc, err := launch.Start(ctx, spec)
 	if err != nil {
 		return err
+	}
+	if now := proc.Identity().Digest; now != e.build {
+		return errors.Join(fmt.Errorf("start %s: %w: its build was replaced while the suite runs", proc.Command(), exchange.ErrIncomplete), proc.Close())
 	}
 	e.tell("starting %s, pid %d", proc.Command(), proc.PID())
 	if err := proc.WaitReady(ctx); err != nil {

@@ -19,22 +19,27 @@ func (r *replaying) identify(ctx context.Context) error {
 	if err := r.discover(ctx); err != nil {
 		return err
 	}
-	for n, f := range r.found {
-		t, d := f.by, f.is
-		if errors.Is(f.err, exchange.ErrUnreachable) {
-			continue // the first requests will tell
-		}
-		r.targets[n].session.SetIdentity(t.name, d.Identity)
-		r.targets[n].writer.Describe(d)
-		if r.s.bridge.catalog.NamesModels(d) {
-			r.targets[n].models.Expect(d)
-		}
-		r.targets[n].count(ctx, newCounterSource(r.s.bridge.catalog, t, d))
-		if !r.s.json && !r.s.quiet {
-			note(r.env.Stderr, "%s", deploymentText(r.s.bridge.catalog, d))
-		}
+	for n := range r.found {
+		r.describe(ctx, n)
 	}
 	return nil
+}
+
+// describe tells the run what was found behind a target.
+func (r *replaying) describe(ctx context.Context, n int) {
+	t, d := r.found[n].by, r.found[n].is
+	if errors.Is(r.found[n].err, exchange.ErrUnreachable) {
+		return // the first requests will tell
+	}
+	r.targets[n].session.SetIdentity(t.name, d.Identity)
+	r.targets[n].writer.Describe(d)
+	if r.s.bridge.catalog.NamesModels(d) {
+		r.targets[n].models.Expect(d)
+	}
+	r.targets[n].count(ctx, newCounterSource(r.s.bridge.catalog, t, d))
+	if !r.s.json && !r.s.quiet {
+		note(r.env.Stderr, "%s", deploymentText(r.s.bridge.catalog, d))
+	}
 }
 
 // replayDoc is the document of --json.

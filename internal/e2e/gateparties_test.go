@@ -191,9 +191,33 @@ func TestGateSuiteReuse(t *testing.T) {
 		"unknown build": {"dev", func(o *replay.GateOptions, r *replay.GateReport) {
 			o.Candidate.Identity.Version, r.Target.Version = "", ""
 		}, true},
-		"other weights":     {"dev", func(o *replay.GateOptions, r *replay.GateReport) { r.Target.Weights = "sha256:bb" }, true},
-		"other reference":   {"dev", func(_ *replay.GateOptions, r *replay.GateReport) { r.Reference.Version = "b0" }, true},
-		"other gates":       {"dev", func(_ *replay.GateOptions, r *replay.GateReport) { r.Package = "sha256:00" }, true},
+		"other weights":   {"dev", func(o *replay.GateOptions, r *replay.GateReport) { r.Target.Weights = "sha256:bb" }, true},
+		"other reference": {"dev", func(_ *replay.GateOptions, r *replay.GateReport) { r.Reference.Version = "b0" }, true},
+		"other gates":     {"dev", func(_ *replay.GateOptions, r *replay.GateReport) { r.Package = "sha256:00" }, true},
+		"another model":   {"dev", func(_ *replay.GateOptions, r *replay.GateReport) { r.Target.Model = "lora" }, true},
+		"same bytes":      {"dev", started("l1:aa", "l1:aa"), false},
+		"other bytes":     {"dev", started("l1:aa", "l1:bb"), true},
+		"unknown bytes":   {"dev", started("", ""), true},
+		"started otherwise": {"dev", func(o *replay.GateOptions, r *replay.GateReport) {
+			started("l1:aa", "l1:aa")(o, r)
+			r.Target.Launch = "other"
+		}, true},
+		"started before": {"dev", func(_ *replay.GateOptions, r *replay.GateReport) { r.Target.Launch, r.Target.Build = "engine", "l1:aa" }, true},
+		"other reference bytes": {"dev", func(o *replay.GateOptions, r *replay.GateReport) {
+			o.Reference.Build, r.Reference.Build = "l1:aa", "l1:bb"
+		}, true},
+		"on record":  {"dev", recorded(true), false},
+		"off record": {"dev", recorded(false), true},
+		"rests on nothing": {"dev", func(_ *replay.GateOptions, r *replay.GateReport) {
+			for i := range r.Verdicts {
+				r.Verdicts[i].Evidence = nil
+			}
+		}, true},
+		"a gate is missing": {"dev", func(_ *replay.GateOptions, r *replay.GateReport) {
+			for i := range r.Verdicts {
+				r.Verdicts[i].Gate = "finish_reason"
+			}
+		}, true},
 		"another condition": {"dev", func(o *replay.GateOptions, _ *replay.GateReport) { o.Variants = []string{"-ub 8"} }, true},
 	} {
 		copied := *earlier
@@ -219,6 +243,21 @@ func TestGateSuiteReuse(t *testing.T) {
 		if e := entry(t, r, "prompt_01", "near_tie"); e.Reused == (test.sent && name != "put off") {
 			t.Errorf("%s: reused %v", name, e.Reused)
 		}
+	}
+}
+
+// started makes both candidates ones that are started here, of these bytes.
+func started(now, before string) func(*replay.GateOptions, *replay.GateReport) {
+	return func(o *replay.GateOptions, r *replay.GateReport) {
+		o.Candidate.Launch, o.Candidate.Build = "engine", now
+		r.Target.Launch, r.Target.Build = "engine", before
+	}
+}
+
+// recorded says of all evidence that it is on record, or that it is not.
+func recorded(is bool) func(*replay.GateOptions, *replay.GateReport) {
+	return func(o *replay.GateOptions, _ *replay.GateReport) {
+		o.OnRecord = func([]exchange.EvidenceSum) bool { return is }
 	}
 }
 
