@@ -12,11 +12,10 @@ func AIPerf(x *exchange.Exchange, t *wire.Transcript) Row {
 	v := toolOf(x, t, anyContent)
 	r := v.loadRow("aiperf")
 	fs := r.Figures
-	if !r.OK || !v.hasTok {
+	if fs[TotalWallMS] = fs[LastTokenMS]; !r.OK || !v.hasTok {
 		return r
 	}
 	fs[AnswerTTFTMS] = v.firstOf(wire.KindAnswer)
-	fs[TotalWallMS] = fs[LastTokenMS]
 	fs[SetITLMS] = afterFirst(v.last-v.ttft, fs[CompletionTokens])
 	if itl := fs[SetITLMS]; itl.Present() {
 		fs[DecodeTPS] = perSecond(1, itl.Value, itl)

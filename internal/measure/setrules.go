@@ -47,10 +47,10 @@ var toolEvalRules = [...]SetRule{
 
 var vllmRules = [...]SetRule{
 	{TTFTMS, "first event with an entry in choices - send", "an event that names only the role counts, which may be sent before the prompt is read"},
-	{SetITLMS, "gaps between events (their mean here)", "an event is taken for a token: with several tokens an event the gaps are as many times too long"},
-	{TPOTMS, "(latency - TTFT) / (n - 1)", "its TTFT may be that of the role"},
+	{SetITLMS, "gaps between events with an entry in choices (their mean here)", "an event is taken for a token: with several tokens an event the gaps are as many times too long, and the event that finishes counts as one"},
+	{TPOTMS, "(latency - TTFT) / (n - 1)", "its TTFT may be that of the role, and its latency ends behind the usage"},
 	{CompletionTokens, "usage of an event without choices", itsOwnCount},
-	{TotalWallMS, "last event with content - send", "ours ends with the body"},
+	{TotalWallMS, "last event before the end marker - send", "ours ends with the body"},
 }
 
 var aiperfRules = [...]SetRule{

@@ -12,37 +12,62 @@ const (
 )
 
 // VLLM measures by the rules of vllm bench serve: TTFT is the first event with an entry in choices, also one that names
-// only the role; latency ends at the last such event with content; TPOT is the rest over the tokens after the first; ITL are
-// the gaps between events. It counts by usage; its own tokenizer, which stands in without usage, is not run here.
+// only the role; ITL are the gaps from each further such event, also the one that only finishes, to the event before it; latency
+// ends at the last event before the end marker, on the completions path at the last with an entry in choices; TPOT is the rest
+// after TTFT over the tokens after the first. It counts by usage; its own tokenizer, which stands in without usage, is not run here.
 func VLLM(x *exchange.Exchange, t *wire.Transcript) Row {
 	v := toolOf(x, t, anyContent)
 	r := v.loadRow("vllm")
-	if first, ok := v.firstChoice(); ok && r.OK {
-		r.Figures[TTFTMS] = measured(first, unitMS)
-		r.Figures[TotalWallMS] = r.Figures[LastTokenMS]
-		v.gapsAndTPOT(r.Figures, first, v.last)
+	loop := v.vllmLoop()
+	if fs := r.Figures; loop.began && r.OK {
+		fs[TTFTMS], fs[TotalWallMS] = measured(loop.first, unitMS), measured(loop.last, unitMS)
+		fs[SetITLMS] = over(loop.gaps, float64(loop.n), measured(1, unitEvents))
+		fs[TPOTMS] = afterFirst(loop.last-loop.first, fs[CompletionTokens])
 	}
 	return r
 }
 
-// anyContent are all kinds of generated content.
-const anyContent = wire.KindText | wire.KindReasoning | wire.KindRefusal | wire.KindTool
+// vllmLoop is what its loop over the events keeps, in ms from the send.
+type vllmLoop struct {
+	began       bool
+	first, last float64
+	gaps        float64 // sum
+	n           int     // of gaps
+}
 
-// firstChoice is the instant of the first event that belongs to the answer, in ms: not one that only says what the engine
-// is at, or that only counts.
-func (v toolView) firstChoice() (ms float64, ok bool) {
+func (v toolView) vllmLoop() (l vllmLoop) {
 	if !v.streamed || !v.sent {
-		return 0, false
+		return l
 	}
+	onlyChoices := v.t.Dialect == wire.DialectCompletions
 	for i := range v.t.Events {
 		e := &v.t.Events[i]
-		inRecord := e.Read >= 0 && e.Read < len(v.x.Timeline.Reads)
-		if inRecord && !e.Done && (e.Kinds != 0 || e.Phase == wire.PhaseNone && e.Running < 0) {
-			return float64(v.x.Timeline.Reads[e.Read].At-v.t0) / nsPerMS, true
+		if e.Done || e.Read < 0 || e.Read >= len(v.x.Timeline.Reads) {
+			continue
+		}
+		at := float64(v.x.Timeline.Reads[e.Read].At-v.t0) / nsPerMS
+		choice := ofAnswer(e)
+		switch {
+		case choice && !l.began:
+			l.began, l.first = true, at
+		case choice:
+			l.gaps += at - l.last
+			l.n++
+		}
+		if choice || !onlyChoices {
+			l.last = at
 		}
 	}
-	return 0, false
+	return l
 }
+
+// ofAnswer reports whether an event belongs to the answer: not one that only says what the engine is at, or that only counts.
+func ofAnswer(e *wire.Event) bool {
+	return e.Kinds != 0 || e.Phase == wire.PhaseNone && e.Running < 0
+}
+
+// anyContent are all kinds of generated content.
+const anyContent = wire.KindText | wire.KindReasoning | wire.KindRefusal | wire.KindTool
 
 // loadRow is a row with the figures of the load generators, all absent but those that need no rule.
 func (v toolView) loadRow(set string) Row {
@@ -51,19 +76,6 @@ func (v toolView) loadRow(set string) Row {
 		r.Figures[name] = exchange.Absent(unitMS, ReasonNotReported)
 	}
 	return r
-}
-
-// gapsAndTPOT sets ITL to the mean gap between the events of the tool's kinds from first on, and TPOT to what lies between
-// first and end over the tokens after the first.
-func (v toolView) gapsAndTPOT(fs exchange.Figures, first, end float64) {
-	events := 0
-	for i := range v.events {
-		if ms := float64(v.events[i].at) / nsPerMS; ms > first {
-			events++
-		}
-	}
-	fs[SetITLMS] = over(v.last-first, float64(events), measured(1, unitEvents))
-	fs[TPOTMS] = afterFirst(end-first, fs[CompletionTokens])
 }
 
 // afterFirst is a time in ms over the tokens after the first.
