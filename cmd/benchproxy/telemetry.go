@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"os"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
@@ -24,7 +25,7 @@ type telling struct {
 // openTelling begins to tell. note is for what a person must know; link knows the spans of recorded exchanges, nil for none.
 func openTelling(e env, note func(format string, args ...any), link func(exchange.ID) (exchange.SpanContext, bool)) (telling, error) {
 	t := telling{note: note}
-	settings, err := telemetry.ReadSettings(e.Getenv)
+	settings, err := telemetry.ReadSettings(e.Getenv, os.ReadFile)
 	if err != nil {
 		return t, err
 	}
@@ -91,7 +92,7 @@ func (t *telling) Close() {
 
 // openTelling begins to tell of a capture's exchanges.
 func (c *capture) openTelling() (err error) {
-	settings, err := telemetry.ReadSettings(c.env.Getenv)
+	settings, err := telemetry.ReadSettings(c.env.Getenv, os.ReadFile)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,11 +35,8 @@ func newBatcher(to sdktrace.SpanExporter, s *Settings, trouble func(error)) *bat
 
 func (b *batcher) start() { b.ended.Go(b.run) }
 
-// OnStart does nothing: spans are told when they are whole.
-func (b *batcher) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-
-// OnEnd queues a span and never waits.
-func (b *batcher) OnEnd(span sdktrace.ReadOnlySpan) {
+// add queues a span and never waits.
+func (b *batcher) add(span sdktrace.ReadOnlySpan) {
 	select {
 	case b.queue <- span:
 	default:
@@ -87,18 +85,20 @@ func (b *batcher) send(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	}
 	ctx, cancel := context.WithTimeout(b.hurry, b.s.Patience)
 	defer cancel()
+	lost := int64(0)
 	if err := b.to.ExportSpans(ctx, batch); err != nil {
-		b.lost.Add(int64(len(batch)))
+		lost = int64(len(batch))
+		var some *rejectedError
+		if errors.As(err, &some) {
+			lost = min(max(some.spans, 0), lost)
+		}
 		b.trouble(err)
-	} else {
-		b.sent.Add(int64(len(batch)))
 	}
+	b.lost.Add(lost)
+	b.sent.Add(int64(len(batch)) - lost)
 	clear(batch)
 	return batch[:0]
 }
-
-// ForceFlush is for the SDK's interface; Shutdown sends what waits.
-func (b *batcher) ForceFlush(context.Context) error { return nil }
 
 // Shutdown sends what waits, as long as ctx allows, and ends the exporter. What could not be sent is counted.
 func (b *batcher) Shutdown(ctx context.Context) error {

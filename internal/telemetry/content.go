@@ -3,6 +3,8 @@ package telemetry
 import (
 	"encoding/json"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/internal/redact"
@@ -60,14 +62,14 @@ func (t *Tracing) tellContent(s *span, x *exchange.Exchange, a *measure.Analysis
 		s.attrs = append(s.attrs, texts...)
 	}
 	if c.Event && len(texts) > 0 {
-		s.events = append(s.events, event{name: eventContent, at: s.end, attrs: texts})
+		s.events = append(s.events, sdktrace.Event{Name: eventContent, Time: s.end, Attributes: texts})
 	}
 }
 
 // contentOf are the texts of an exchange as attributes.
 func contentOf(x *exchange.Exchange, a *measure.Analysis) (out attributes) {
-	var q asked
-	q.read(bodyOf(x))
+	var q askedTexts
+	_ = json.Unmarshal(bodyOf(x), &q) // of a body that is none, nothing is told
 	left := budget(maxContent)
 	input := left.messages(or(q.Messages, q.Input))
 	if len(input) == 0 {

@@ -1,12 +1,11 @@
 package telemetry
 
 import (
-	"context"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -18,17 +17,10 @@ type span struct {
 	kind       trace.SpanKind
 	start, end time.Time
 	attrs      attributes
-	events     []event
+	events     []sdktrace.Event
 	links      []exchange.SpanContext
 	failed     bool
 	why        string // of a failed one
-}
-
-// event is an instant of a span.
-type event struct {
-	name  string
-	at    time.Time
-	attrs attributes
 }
 
 // attributes are a list that grows by what there is.
@@ -66,24 +58,6 @@ func (a *attributes) figure(name string, f exchange.Figure, per float64) {
 	}
 }
 
-// plannedKey is where the ids of the next span stand in a context.
-type plannedKey struct{}
-
-// plannedIDs gives a span the ids that were decided before the exchange was sent.
-type plannedIDs struct{}
-
-// NewIDs are those of the first span of a trace.
-func (plannedIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	c, _ := ctx.Value(plannedKey{}).(exchange.SpanContext)
-	return trace.TraceID(c.Trace), trace.SpanID(c.Span)
-}
-
-// NewSpanID is that of a span below another.
-func (plannedIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	c, _ := ctx.Value(plannedKey{}).(exchange.SpanContext)
-	return trace.SpanID(c.Span)
-}
-
 // tell hands the spans of an exchange to the exporter.
 func (t *Tracing) tell(s settled) {
 	p := s.p
@@ -100,25 +74,18 @@ func (t *Tracing) tell(s settled) {
 	t.emit(parent, remote, p.client, p.state, &client)
 }
 
-// emit makes one span of the SDK below parent, which is zero for the first of a trace.
+// emit queues one span below parent, which is zero for the first of a trace.
 func (t *Tracing) emit(parent exchange.SpanContext, remote bool, own exchange.SpanContext, state string, s *span) {
-	ctx := context.WithValue(context.Background(), plannedKey{}, own)
+	out := &told{from: &t.origin, span: s}
+	out.own = sdkContext(own, false, state)
 	if parent.Valid() {
-		ctx = trace.ContextWithSpanContext(ctx, sdkContext(parent, remote, state))
+		out.parent = sdkContext(parent, remote, state)
 	}
-	links := make([]trace.Link, 0, len(s.links))
+	out.dropped = t.o.Settings.Limits.apply(s)
 	for _, l := range s.links {
-		links = append(links, trace.Link{SpanContext: sdkContext(l, true, "")})
+		out.links = append(out.links, sdktrace.Link{SpanContext: sdkContext(l, true, "")})
 	}
-	_, made := t.tracer.Start(ctx, s.name, trace.WithTimestamp(s.start), trace.WithSpanKind(s.kind),
-		trace.WithAttributes(s.attrs...), trace.WithLinks(links...))
-	for _, e := range s.events {
-		made.AddEvent(e.name, trace.WithTimestamp(e.at), trace.WithAttributes(e.attrs...))
-	}
-	if s.failed {
-		made.SetStatus(codes.Error, s.why)
-	}
-	made.End(trace.WithTimestamp(s.end))
+	t.batch.add(out)
 }
 
 func sdkContext(c exchange.SpanContext, remote bool, state string) trace.SpanContext {
@@ -126,8 +93,10 @@ func sdkContext(c exchange.SpanContext, remote bool, state string) trace.SpanCon
 	if c.Sampled {
 		config.TraceFlags = trace.FlagsSampled
 	}
-	if ts, err := trace.ParseTraceState(state); err == nil {
-		config.TraceState = ts
+	if state != "" {
+		if ts, err := trace.ParseTraceState(state); err == nil {
+			config.TraceState = ts
+		}
 	}
 	return trace.NewSpanContext(config)
 }

@@ -3,14 +3,10 @@ package telemetry
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
 // Where spans go by default: to a collector on this machine, without TLS. The default of the Go exporter is https, where a
@@ -21,8 +17,8 @@ const (
 )
 
 // Settings say what is traced and how. They are those of the OTEL_* variables of OpenTelemetry's specification; what is
-// not here (headers, certificates, compression and timeouts of the exporters, limits of spans, attributes of the resource)
-// the SDK reads from the environment of the process itself.
+// not here (attributes of the resource; headers, certificates, compression and timeout of gRPC) the SDK reads from the
+// environment of the process itself.
 type Settings struct {
 	Exporters []string // otlp, console; none of them is tracing off
 	Protocol  string   // http/protobuf or grpc
@@ -36,7 +32,9 @@ type Settings struct {
 	Delay    time.Duration // longest wait of a span for others to be sent with
 	Queue    int           // spans that may wait
 	Timeout  time.Duration // longest time of one request over HTTP
-	TLS      bool          // the exporter has certificates of its own to read
+	Gzip     bool          // requests over HTTP are packed
+	Auth     Auth          // of requests over HTTP
+	Limits   Limits        // of spans
 	Batch    int           // spans sent at once
 	Patience time.Duration // longest time of one sending
 
@@ -53,8 +51,8 @@ type Content struct {
 }
 
 // ReadSettings reads the OTEL_* variables. The error wraps exchange.ErrUsage for an endpoint that is no URL; any other
-// value that cannot be followed leaves the default and a note.
-func ReadSettings(getenv func(string) string) (Settings, error) {
+// value that cannot be followed leaves the default and a note. Certificates are read with readFile.
+func ReadSettings(getenv func(string) string, readFile func(path string) ([]byte, error)) (Settings, error) {
 	e := environment{getenv: getenv}
 	s := Settings{Metrics: true, Protocol: "http/protobuf"}
 	s.Quiet = e.get("OTEL_LOG_LEVEL") == "none"
@@ -80,7 +78,11 @@ func ReadSettings(getenv func(string) string) (Settings, error) {
 	s.Delay = time.Duration(e.number("OTEL_BSP_SCHEDULE_DELAY", 5000)) * time.Millisecond
 	s.Queue = e.number("OTEL_BSP_MAX_QUEUE_SIZE", 2048)
 	s.Timeout = e.timeout()
-	s.TLS = e.certificates()
+	s.Limits = e.limits()
+	if s.Protocol != grpcProtocol {
+		s.Gzip = e.gzip()
+		s.Auth = Auth{Headers: e.headers(), TLS: e.certificates(readFile)}
+	}
 	s.Batch = min(e.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512), s.Queue)
 	s.Patience = time.Duration(e.number("OTEL_BSP_EXPORT_TIMEOUT", 30000)) * time.Millisecond
 	s.Notes = e.notes
@@ -112,22 +114,6 @@ func (e *environment) list(name string) (out []string) {
 // maxNumber bounds the numbers of variables: a queue is made for as many spans as one says, and times are in ms.
 const maxNumber = 1 << 20
 
-// timeout is how long a request of the exporter may take; the variable of traces goes before that of all signals.
-func (e *environment) timeout() time.Duration {
-	const all, traces = "OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"
-	return time.Duration(e.number(traces, e.number(all, 10_000))) * time.Millisecond
-}
-
-// certificates reports whether a variable names one.
-func (e *environment) certificates() bool {
-	for _, what := range []string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
-		if e.get("OTEL_EXPORTER_OTLP_"+what) != "" || e.get("OTEL_EXPORTER_OTLP_TRACES_"+what) != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // number is a variable with a number from 1 on.
 func (e *environment) number(name string, otherwise int) int {
 	v := e.get(name)
@@ -152,66 +138,6 @@ func (e *environment) metrics(s *Settings) {
 			e.note("OTEL_METRICS_EXPORTER %q: metrics are not sent; Prometheus fetches them from /metrics of the admin listener", word)
 		}
 	}
-}
-
-func (e *environment) protocol(s *Settings) {
-	switch v := cmp.Or(e.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), e.get("OTEL_EXPORTER_OTLP_PROTOCOL")); v {
-	case "":
-	case "grpc", "http/protobuf":
-		s.Protocol = v
-	default:
-		e.note("OTEL_EXPORTER_OTLP_PROTOCOL %q is not spoken here; it is %s", v, s.Protocol)
-	}
-}
-
-// endpoint is where spans are to be sent, "" when nobody says so. That of traces is taken as it is; that of all signals
-// gets the path of traces.
-func (e *environment) endpoint(protocol string) (string, error) {
-	name, path := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ""
-	v := e.get(name)
-	if v == "" {
-		name, path = "OTEL_EXPORTER_OTLP_ENDPOINT", tracesPath
-		v = e.get(name)
-	}
-	if v == "" {
-		return "", nil
-	}
-	if protocol == "grpc" && !strings.Contains(v, "://") { // its exporters take host:port too
-		v = "http://" + v
-	}
-	u, err := url.Parse(v)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("%w: %s %q is not http://HOST:PORT or https://", exchange.ErrUsage, name, withoutUser(v))
-	}
-	if protocol != "grpc" && path != "" {
-		u.Path = strings.TrimSuffix(u.Path, "/") + path
-	}
-	return u.String(), nil
-}
-
-// withoutUser is an endpoint for people, without the name and password that may stand before its host.
-func withoutUser(endpoint string) string {
-	at := strings.LastIndexByte(endpoint, '@')
-	if at < 0 {
-		return endpoint
-	}
-	scheme, _, found := strings.Cut(endpoint[:at], "//")
-	if found {
-		scheme += "//"
-	} else {
-		scheme = ""
-	}
-	return scheme + redact.Mask + endpoint[at:]
-}
-
-// tracesPath is where a collector takes spans over HTTP.
-const tracesPath = "/v1/traces"
-
-func defaultEndpoint(protocol string) string {
-	if protocol == "grpc" {
-		return defaultGRPC
-	}
-	return defaultHTTP + tracesPath
 }
 
 // exporters are where spans go. Without a word on it they go to the endpoint, if there is one.

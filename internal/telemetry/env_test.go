@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func read(t *testing.T, vars string) (Settings, error) {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
 	}
-	return ReadSettings(func(name string) string { return env[name] })
+	return ReadSettings(func(name string) string { return env[name] }, os.ReadFile)
 }
 
 // TestWhereSpansGo holds which variables turn tracing on, and where to.
@@ -62,7 +63,8 @@ func TestWhereSpansGo(t *testing.T) {
 func TestOtherVariables(t *testing.T) {
 	const on = "OTEL_TRACES_EXPORTER=otlp "
 	def := Settings{Exporters: []string{"otlp"}, Protocol: "http/protobuf", Endpoint: "http://localhost:4318/v1/traces", Propagate: true, Metrics: true,
-		Sampler: Sampler{parent: true, bound: allTraces}, Delay: 5 * time.Second, Queue: 2048, Batch: 512, Patience: 30 * time.Second, Timeout: 10 * time.Second}
+		Sampler: Sampler{parent: true, bound: allTraces}, Delay: 5 * time.Second, Queue: 2048, Batch: 512, Patience: 30 * time.Second, Timeout: 10 * time.Second,
+		Limits: Limits{Length: -1, Attributes: 128, Events: 128, EventAttributes: 128, Links: 128}}
 	set := def
 	set.Propagate, set.Metrics, set.Quiet = false, false, true
 	set.Delay, set.Queue, set.Batch, set.Patience = 200*time.Millisecond, 10, 10, time.Second

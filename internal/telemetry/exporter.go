@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
@@ -22,10 +21,10 @@ func newExporter(ctx context.Context, s *Settings, w io.Writer) (sdktrace.SpanEx
 		switch {
 		case name == exporterConsole:
 			one, err = stdouttrace.New(stdouttrace.WithWriter(w))
-		case s.Protocol == "grpc":
-			one, err = otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(s.Endpoint))
+		case s.Protocol == grpcProtocol:
+			one, err = otlptracegrpc.New(ctx, grpcOptions(s)...)
 		default:
-			one, err = otlptracehttp.New(ctx, httpOptions(s)...)
+			one = newOTLPHTTP(s)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("open exporter %s: %w", name, err)
@@ -35,18 +34,12 @@ func newExporter(ctx context.Context, s *Settings, w io.Writer) (sdktrace.SpanEx
 	return all, nil
 }
 
-// httpOptions are those of OTLP over HTTP. A collector that sends elsewhere is not followed: the SDK's client would take the
-// page it ends at for success, and would give headers with keys to any host. With certificates the SDK's own client is
-// needed, which reads them.
-func httpOptions(s *Settings) []otlptracehttp.Option {
-	out := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(s.Endpoint)}
-	if s.TLS {
-		return out
+// grpcOptions say where to; headers, certificates, compression and timeout the exporter reads itself.
+func grpcOptions(s *Settings) []otlptracegrpc.Option {
+	if strings.HasPrefix(s.Endpoint, unixScheme) {
+		return []otlptracegrpc.Option{otlptracegrpc.WithEndpoint(s.Endpoint), otlptracegrpc.WithInsecure()}
 	}
-	return append(out, otlptracehttp.WithHTTPClient(&http.Client{
-		Timeout:       s.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}))
+	return []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(s.Endpoint)}
 }
 
 // sdkLog is the log of the SDK. It tells what the SDK could not follow of its variables, by the SDK's fixed words: the

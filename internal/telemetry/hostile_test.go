@@ -25,16 +25,17 @@ func TestHostileVariables(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_CERTIFICATE":     "nowhere.pem",
 		"OTEL_EXPORTER_OTLP_METRICS_TIMEOUT": "hunter2",
 	} {
-		t.Run(name, func(t *testing.T) {
+		for _, protocol := range []string{"http/protobuf", "grpc"} {
 			t.Setenv(name, value)
-			r := newRig(t, func(o *Options) { o.Exporter = nil }, "OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1", name, value)
+			r := newRig(t, func(o *Options) { o.Exporter = nil }, "OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1",
+				"OTEL_EXPORTER_OTLP_PROTOCOL", protocol, name, value)
 			r.Close()
-			told := strings.Join(r.trouble, "\n")
+			told := strings.Join(append(r.trouble, r.o.Settings.Notes...), "\n")
 			if strings.Contains(told, "hunter2") || strings.Contains(told, "\x1b") {
 				t.Errorf("told was %q", told)
 			}
 			if strings.Contains(name, "METRICS") {
-				return // not of traces
+				continue // not of traces
 			}
 			if !strings.Contains(told, "OTEL_EXPORTER_OTLP") {
 				t.Errorf("nobody is told: %q", told)
@@ -42,7 +43,7 @@ func TestHostileVariables(t *testing.T) {
 			if value == "nowhere.pem" && !strings.Contains(told, value) {
 				t.Errorf("the file is not named: %q", told)
 			}
-		})
+		}
 	}
 	quiet := newRig(t, func(o *Options) { o.Exporter = nil }, "OTEL_LOG_LEVEL", "none")
 	sdkLog{quiet.o.tell}.Error(os.ErrNotExist, "read", "file", "x")

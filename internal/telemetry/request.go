@@ -14,31 +14,10 @@ const maxRead = 8 << 20
 // asked is what a request body says of how to generate, under the names that APIs share. Ollama has most of it in options,
 // Gemini in generationConfig.
 type asked struct {
-	Temperature json.RawMessage `json:"temperature"`
-	TopP        json.RawMessage `json:"top_p"`
-	TopK        json.RawMessage `json:"top_k"`
-	Frequency   json.RawMessage `json:"frequency_penalty"`
-	Presence    json.RawMessage `json:"presence_penalty"`
-	Seed        json.RawMessage `json:"seed"`
-	Stop        json.RawMessage `json:"stop"`
-	StopList    json.RawMessage `json:"stop_sequences"`
-	Effort      json.RawMessage `json:"reasoning_effort"`
-	Format      json.RawMessage `json:"response_format"`
+	temperature, topP, topK, frequency, presence json.RawMessage
+	seed, stop, effort, format                   json.RawMessage
 
-	Reasoning struct {
-		Effort json.RawMessage `json:"effort"`
-	} `json:"reasoning"`
-	Options    json.RawMessage `json:"options"`
-	Generation struct {
-		Temperature json.RawMessage `json:"temperature"`
-		TopP        json.RawMessage `json:"topP"`
-		TopK        json.RawMessage `json:"topK"`
-		Seed        json.RawMessage `json:"seed"`
-		Stop        json.RawMessage `json:"stopSequences"`
-	} `json:"generationConfig"`
-	Conversation json.RawMessage `json:"conversation"` // of the Responses API: an id, or an object with one
-
-	askedTexts
+	conversation json.RawMessage // of the Responses API: an id, or an object with one
 }
 
 // bodyOf is the request body where it can be read as it is.
@@ -50,22 +29,58 @@ func bodyOf(x *exchange.Exchange) []byte {
 	return x.Request.Body.Bytes()
 }
 
-// read takes what fits from a JSON object. A field of another type than expected is as if it were not there.
+// read takes the fields of a JSON object. What says the same in several ways counts in the order of least nesting.
 func (q *asked) read(body []byte) {
-	if len(body) == 0 || json.Unmarshal(body, q) == nil {
-		return
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil {
-		return
-	}
-	*q = asked{}
-	for name, value := range fields { // one at a time: the odd one spoils no other
-		one, err := json.Marshal(map[string]json.RawMessage{name: value})
-		if err == nil {
-			_ = json.Unmarshal(one, q) // as said
+	var nested asked
+	eachField(body, func(name []byte, v json.RawMessage) {
+		switch string(name) {
+		case "options", "generationConfig":
+			nested.read(v)
+		case "reasoning":
+			eachField(v, func(name []byte, v json.RawMessage) {
+				if string(name) == "effort" {
+					nested.effort = v
+				}
+			})
+		default:
+			if to := q.field(name); to != nil {
+				*to = v
+			}
 		}
+	})
+	for _, x := range []struct{ to, from *json.RawMessage }{
+		{&q.temperature, &nested.temperature}, {&q.topP, &nested.topP}, {&q.topK, &nested.topK}, {&q.frequency, &nested.frequency},
+		{&q.presence, &nested.presence}, {&q.seed, &nested.seed}, {&q.stop, &nested.stop}, {&q.effort, &nested.effort},
+	} {
+		*x.to = or(*x.to, *x.from)
 	}
+}
+
+// field is where a field goes, nil for one that says nothing here.
+func (q *asked) field(name []byte) *json.RawMessage {
+	switch string(name) {
+	case "temperature":
+		return &q.temperature
+	case "top_p", "topP":
+		return &q.topP
+	case "top_k", "topK":
+		return &q.topK
+	case "frequency_penalty":
+		return &q.frequency
+	case "presence_penalty":
+		return &q.presence
+	case "seed":
+		return &q.seed
+	case "stop", "stop_sequences", "stopSequences":
+		return &q.stop
+	case "reasoning_effort":
+		return &q.effort
+	case "response_format":
+		return &q.format
+	case "conversation":
+		return &q.conversation
+	}
+	return nil
 }
 
 // or is the first value that is there.
@@ -90,39 +105,37 @@ func (a *attributes) request(x *exchange.Exchange, an *measure.Analysis) {
 	if an.Request.N > 1 {
 		a.int(aiChoices, an.Request.N)
 	}
-	var q, inOptions asked
+	var q asked
 	q.read(bodyOf(x))
-	inOptions.read(q.Options)
-	g := &q.Generation
-	a.number(aiTemperature, or(q.Temperature, inOptions.Temperature, g.Temperature))
-	a.number(aiTopP, or(q.TopP, inOptions.TopP, g.TopP))
-	a.whole(aiTopK, or(q.TopK, inOptions.TopK, g.TopK))
-	a.number(aiFrequencyPenalty, or(q.Frequency, inOptions.Frequency))
-	a.number(aiPresencePenalty, or(q.Presence, inOptions.Presence))
-	a.whole(aiSeed, or(q.Seed, inOptions.Seed, g.Seed))
-	a.texts(aiStopSequences, or(q.Stop, q.StopList, inOptions.Stop, g.Stop))
-	a.text(aiReasoningLevel, or(q.Effort, q.Reasoning.Effort))
-	a.outputType(q.Format)
-	a.conversation(q.Conversation)
+	a.number(aiTemperature, q.temperature)
+	a.number(aiTopP, q.topP)
+	a.whole(aiTopK, q.topK)
+	a.number(aiFrequencyPenalty, q.frequency)
+	a.number(aiPresencePenalty, q.presence)
+	a.whole(aiSeed, q.seed)
+	a.texts(aiStopSequences, q.stop)
+	a.text(aiReasoningLevel, q.effort)
+	a.outputType(q.format)
+	a.conversation(q.conversation)
 }
 
 func (a *attributes) number(name string, v json.RawMessage) {
 	var f float64
-	if v != nil && json.Unmarshal(v, &f) == nil {
+	if or(v) != nil && json.Unmarshal(v, &f) == nil {
 		a.float(name, f)
 	}
 }
 
 func (a *attributes) whole(name string, v json.RawMessage) {
 	var n int64
-	if v != nil && json.Unmarshal(v, &n) == nil {
+	if or(v) != nil && json.Unmarshal(v, &n) == nil {
 		a.int(name, n)
 	}
 }
 
 func (a *attributes) text(name string, v json.RawMessage) {
 	var s string
-	if v != nil && json.Unmarshal(v, &s) == nil {
+	if or(v) != nil && json.Unmarshal(v, &s) == nil {
 		a.str(name, cut(s, maxValue))
 	}
 }
@@ -135,7 +148,7 @@ func (a *attributes) texts(name string, v json.RawMessage) {
 	var list []string
 	var one string
 	switch {
-	case v == nil:
+	case or(v) == nil:
 	case json.Unmarshal(v, &one) == nil:
 		list = []string{one}
 	case json.Unmarshal(v, &list) != nil:
@@ -153,7 +166,7 @@ func (a *attributes) outputType(format json.RawMessage) {
 	var f struct {
 		Type string `json:"type"`
 	}
-	if format == nil || json.Unmarshal(format, &f) != nil {
+	if or(format) == nil || json.Unmarshal(format, &f) != nil {
 		return
 	}
 	switch f.Type {
@@ -169,7 +182,7 @@ func (a *attributes) conversation(v json.RawMessage) {
 	var of struct {
 		ID string `json:"id"`
 	}
-	if v != nil && json.Unmarshal(v, &of) == nil {
+	if or(v) != nil && json.Unmarshal(v, &of) == nil {
 		a.str(aiConversation, cut(of.ID, maxValue))
 		return
 	}

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -86,7 +87,7 @@ func settingsOf(t testing.TB, pairs ...string) Settings {
 	for i := 0; i < len(pairs); i += 2 {
 		env[pairs[i]] = pairs[i+1]
 	}
-	s, err := ReadSettings(func(name string) string { return env[name] })
+	s, err := ReadSettings(func(name string) string { return env[name] }, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (a *attributes) method(m string) string {
 
 // serverSpan is the exchange as its client saw it.
 func serverSpan(x *exchange.Exchange, a *measure.Analysis) span {
-	s := span{kind: trace.SpanKindServer, start: instant(x, 0), end: instant(x, lastMark(&x.Timeline))}
+	s := span{kind: trace.SpanKindServer, attrs: make(attributes, 0, 18), start: instant(x, 0), end: instant(x, lastMark(&x.Timeline))}
 	path, query, _ := strings.Cut(x.Request.Target, "?")
 	s.name = s.attrs.method(x.Request.Method)
 	if route := routeOf(path); route != "" {
@@ -125,7 +125,7 @@ func answered(x *exchange.Exchange) int {
 
 // clientSpan is the exchange as the engine had it.
 func clientSpan(x *exchange.Exchange, a *measure.Analysis) span {
-	s := span{kind: trace.SpanKindClient}
+	s := span{kind: trace.SpanKindClient, attrs: make(attributes, 0, 44)}
 	s.start, s.end = bounds(x)
 	operation := operationOf(x, a.Transcript)
 	if operation == "" {

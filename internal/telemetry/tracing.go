@@ -11,9 +11,9 @@ import (
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
@@ -44,11 +44,10 @@ type Options struct {
 // Tracing gives exchanges their place in traces, and tells their spans once they are sealed and measured. It is the Tracer
 // of a proxy; a Run has one of its own. A nil Tracing traces nothing. It is safe for concurrent use.
 type Tracing struct {
-	o        Options
-	provider *sdktrace.TracerProvider
-	tracer   trace.Tracer
-	batch    *batcher
-	told     sync.Once
+	o      Options
+	origin origin
+	batch  *batcher
+	told   sync.Once
 
 	settled chan settled
 	single  chan single
@@ -129,9 +128,7 @@ func Open(ctx context.Context, o Options) (*Tracing, error) {
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(t.trouble)) // else the SDK prints each one
 	t.batch = newBatcher(exporter, &t.o.Settings, t.trouble)
-	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(t.batch),
-		sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithIDGenerator(plannedIDs{}))
-	t.tracer = t.provider.Tracer("benchproxy", trace.WithInstrumentationVersion(o.Version))
+	t.origin = origin{resource: about, scope: instrumentation.Scope{Name: "benchproxy", Version: o.Version}}
 	t.start()
 	return t, nil
 }
@@ -372,7 +369,7 @@ func (t *Tracing) Close() Counts {
 	t.ended.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
-	if err := t.provider.Shutdown(ctx); err != nil {
+	if err := t.batch.Shutdown(ctx); err != nil {
 		t.trouble(err)
 	}
 	t.mu.Lock()

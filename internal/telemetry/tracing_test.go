@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,7 @@ import (
 
 // TestOff holds that nothing is made without an endpoint, and that what is not there takes every call.
 func TestOff(t *testing.T) {
-	s, err := ReadSettings(func(string) string { return "" })
+	s, err := ReadSettings(func(string) string { return "" }, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
