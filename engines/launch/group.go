@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -31,4 +32,13 @@ func processRuns(pid int) (runs, known bool) {
 	}
 	p, ok := readProcess(pid)
 	return ok && !p.dead, true
+}
+
+// startedSince reports whether a process was started after an instant, both as the system tells. It is false where they
+// cannot be compared.
+func startedSince(pid int, instant string) bool {
+	start, ok := startOf(pid)
+	n, err := strconv.ParseUint(start, 10, 64)
+	since, err2 := strconv.ParseUint(instant, 10, 64)
+	return ok && err == nil && err2 == nil && n >= since
 }

@@ -31,12 +31,9 @@ func awaitExit(cmd *exec.Cmd) {
 	}
 }
 
-// killGroup kills the process, its group, and whatever else carries the marker.
-func killGroup(p *os.Process, marker string) {
+// killGroup kills the process and its group.
+func killGroup(p *os.Process) {
 	_ = syscall.Kill(-p.Pid, syscall.SIGKILL) // there may be none left
-	for _, m := range members(p.Pid, marker) {
-		killSame(m)
-	}
 }
 
 // killSame kills a process that was seen a moment ago, and not one that got its number since.
@@ -49,22 +46,4 @@ func killSame(m process) {
 	if now, ok := readProcess(m.pid); ok && now.start == m.start {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // as above
 	}
-}
-
-// members are the living processes of an engine: those of its group, and those that carry its marker.
-func members(pgid int, marker string) []process {
-	var out []process
-	for _, pid := range processes() {
-		m, ok := readProcess(pid)
-		if ok && !m.dead && (m.pgrp == pgid || carries(pid, marker)) {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-// belongs reports whether a process is one of an engine's.
-func belongs(pid, pgid int, marker string) bool {
-	m, ok := readProcess(pid)
-	return ok && (m.pgrp == pgid || carries(pid, marker))
 }

@@ -23,7 +23,7 @@ func toolGroup() *syscall.SysProcAttr { return ownGroup() }
 func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
 
 // killGroup kills the process and its group.
-func killGroup(p *os.Process, _ string) {
+func killGroup(p *os.Process) {
 	_ = syscall.Kill(-p.Pid, syscall.SIGKILL) // there may be none left
 }
 
@@ -34,21 +34,18 @@ func killSame(m process) {
 	}
 }
 
-// members are the living processes of a group, as far as they can be told: one that stands for all.
-func members(pgid int, _ string) []process {
-	if pgid <= 0 {
+// pipeName is known only on Linux.
+func pipeName(*os.File) string { return "" }
+
+func carries(int, string) bool { return true } // nobody is told by anything but the group
+
+// living are those of the group, as far as they can be told: one that stands for all.
+func (f *family) living(bool) []process {
+	if f.leader <= 0 || syscall.Kill(-f.leader, 0) != nil {
 		return nil // the marker cannot be seen
 	}
-	if syscall.Kill(-pgid, 0) != nil {
-		return nil
-	}
-	start, _ := startOf(pgid)
-	return []process{{pid: pgid, pgrp: pgid, start: start}}
-}
-
-func belongs(pid, pgid int, _ string) bool {
-	group, err := syscall.Getpgid(pid)
-	return err == nil && group == pgid
+	start, _ := startOf(f.leader)
+	return []process{{pid: f.leader, pgrp: f.leader, start: start}}
 }
 
 // readProcess reads what ps says about a process.

@@ -21,17 +21,20 @@ func toolGroup() *syscall.SysProcAttr { return ownGroup() }
 func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
 
 // killGroup kills the process and those it started.
-func killGroup(p *os.Process, _ string) {
+func killGroup(p *os.Process) {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(p.Pid)).Run() // there may be none left
 	_ = p.Kill()                                                                // as above
 }
 
 func killSame(process) {} // without a start time nobody can be told from a later one of the same number
 
-// members cannot be told here: taskkill ends the tree as far as it hangs together.
-func members(int, string) []process { return nil }
+// pipeName is known only on Linux.
+func pipeName(*os.File) string { return "" }
 
-func belongs(pid, leader int, _ string) bool { return pid == leader }
+func carries(int, string) bool { return true } // nobody is told by anything
+
+// living cannot be told here: taskkill ends the tree as far as it hangs together.
+func (f *family) living(bool) []process { return nil }
 
 func readProcess(int) (process, bool) { return process{}, false }
 

@@ -24,19 +24,20 @@ const noteVersion = 1
 
 // entry is the note of a running engine in the state directory.
 type entry struct {
-	Schema     int       `json:"schema"`
-	Engine     string    `json:"engine"`
-	Model      string    `json:"model,omitempty"`
-	Command    string    `json:"command"` // secrets masked
-	Group      string    `json:"group,omitempty"`
-	PID        int       `json:"pid"`
-	Start      string    `json:"start"` // with the pid it names one process
-	Marker     string    `json:"marker"`
-	Owner      int       `json:"owner"` // process that started it
-	OwnerStart string    `json:"owner_start"`
-	Port       int       `json:"port"`
-	Log        string    `json:"log,omitempty"`
-	Since      time.Time `json:"since"`
+	Schema     int        `json:"schema"`
+	Engine     string     `json:"engine"`
+	Model      string     `json:"model,omitempty"`
+	Command    string     `json:"command"` // secrets masked
+	Group      string     `json:"group,omitempty"`
+	PID        int        `json:"pid"`
+	Start      string     `json:"start"` // with the pid it names one process
+	Marker     string     `json:"marker"`
+	Relatives  []relative `json:"relatives,omitempty"` // of it that do not carry the marker
+	Owner      int        `json:"owner"`               // process that started it
+	OwnerStart string     `json:"owner_start"`
+	Port       int        `json:"port"`
+	Log        string     `json:"log,omitempty"`
+	Since      time.Time  `json:"since"`
 
 	file string
 }
@@ -60,13 +61,17 @@ func (l Leftover) String() string {
 	return fmt.Sprintf("%s of a run that was killed, started %s, on port %d: %s", l.Engine, l.Since.Format(time.DateTime), l.Port, processList(l.members))
 }
 
-// alive are the processes of a noted engine that still run. Nothing but its own start time or our marker proves one.
+// alive are the processes of a noted engine that still run. Nothing but a start time that was noted, or our marker, proves one.
 func (e *entry) alive() []process {
 	var out []process
 	if p, ok := readProcess(e.PID); ok && !p.dead && e.Start != "" && p.start == e.Start {
 		out = append(out, p)
 	}
-	for _, p := range members(noGroup, e.Marker) {
+	f := newFamily(noGroup, e.Marker, nil)
+	for _, r := range e.Relatives {
+		f.seen[r.PID] = r.Start
+	}
+	for _, p := range f.living(false) {
 		if p.pid != e.PID {
 			out = append(out, p)
 		}
@@ -154,21 +159,42 @@ func (c *claim) note(p *Process) (*entry, error) {
 	}
 	e := &entry{Schema: noteVersion, Engine: p.spec.Engine.ID, Model: p.spec.Model, Command: p.Command(), Group: p.spec.Group, PID: p.pid, Marker: p.marker,
 		Owner: os.Getpid(), Port: p.port, Log: p.spec.LogFile, Since: clock.Now().UTC().Round(0)}
-	e.Start, _ = startOf(p.pid) // it may have ended
+	e.Start = p.start
 	e.OwnerStart, _ = startOf(e.Owner)
 	e.file = filepath.Join(c.s.StateDir, "engine-"+p.marker+".json")
+	return e, e.write()
+}
+
+// write puts the note into its place, whole.
+func (e *entry) write() error {
 	raw, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	temp := e.file + ".part"
 	if err := os.WriteFile(temp, raw, 0o600); err != nil {
-		return nil, fmt.Errorf("note engine: %w", err)
+		return fmt.Errorf("note engine: %w", err)
 	}
 	if err := os.Rename(temp, e.file); err != nil {
-		return nil, fmt.Errorf("note engine: %w", err)
+		return fmt.Errorf("note engine: %w", err)
 	}
-	return e, nil
+	return nil
+}
+
+// keep notes the processes that only their descent tells, when they are others than before. What cannot be written is
+// written the next time.
+func (e *entry) keep(list []relative) {
+	if e == nil {
+		return
+	}
+	slices.SortFunc(list, func(a, b relative) int { return cmp.Compare(a.PID, b.PID) })
+	if slices.Equal(list, e.Relatives) {
+		return
+	}
+	was := e.Relatives
+	if e.Relatives = list; e.write() != nil {
+		e.Relatives = was
+	}
 }
 
 // Close lets others start.

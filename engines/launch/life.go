@@ -36,6 +36,8 @@ func (p *Process) live(started chan<- error) {
 		return
 	}
 	p.pid = p.cmd.Process.Pid
+	p.family.leader = p.pid
+	p.start, _ = startOf(p.pid) // it may have ended
 	started <- nil
 	l := &life{p: p, began: clock.Now(), exited: make(chan struct{}), probes: make(chan probe, 1), status: *p.status.Load()}
 	l.ctx, l.stop = context.WithCancel(context.Background())
@@ -107,6 +109,7 @@ func (l *life) becomeReady() (e end, ready bool) {
 		case <-limit.C:
 			return end{state: Failed, when: hintTimeout, reason: fmt.Sprintf("not ready within %s: %s", p.spec.Times.Ready, l.lastSign())}, false
 		case <-next.C:
+			p.watch()
 			l.wg.Go(func() { l.probes <- p.probe(l.ctx) })
 		case r := <-l.probes:
 			if e, settled := l.weigh(r); settled {
@@ -161,11 +164,17 @@ func (l *life) weigh(r probe) (e end, settled bool) {
 
 // serve waits for the end of an engine that was ready.
 func (l *life) serve() end {
-	select {
-	case <-l.exited:
-		return l.died("")
-	case ctx := <-l.p.stops:
-		return end{state: Exited, reason: "stopped", asked: ctx}
+	look := time.NewTimer(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-l.exited:
+			return l.died("")
+		case ctx := <-l.p.stops:
+			return end{state: Exited, reason: "stopped", asked: ctx}
+		case <-look.C:
+			look.Reset(l.p.watch())
+		}
 	}
 }
 
@@ -252,7 +261,7 @@ func (l *life) ladder(e end) error {
 			waiting = false
 		}
 	}
-	killGroup(p.cmd.Process, p.marker)
+	p.family.kill(p.cmd.Process)
 	kill := time.NewTimer(p.spec.Times.Kill)
 	defer kill.Stop()
 	select {
@@ -269,7 +278,7 @@ const groupGrace = 2 * time.Second
 // clearGroup ends what the engine started and did not end itself.
 func (l *life) clearGroup(asked bool) error {
 	p := l.p
-	left := func() bool { return len(members(p.pid, p.marker)) > 0 }
+	left := func() bool { return len(p.family.living(true)) > 0 }
 	if asked && poll(groupGrace, func() bool { return !left() }) {
 		return nil
 	}
@@ -277,15 +286,16 @@ func (l *life) clearGroup(asked bool) error {
 		if !left() {
 			return true
 		}
-		killGroup(p.cmd.Process, p.marker)
+		p.family.kill(p.cmd.Process)
 		return false
 	}) {
 		return nil
 	}
-	return fmt.Errorf("of what it started %s did not end", processList(members(p.pid, p.marker)))
+	return fmt.Errorf("of what it started %s did not end", processList(p.family.living(true)))
 }
 
-// awaitPort waits until the engine's port is free again.
+// awaitPort waits until the engine's port is free again. Somebody else who was quick to take it is no error, unless it was
+// started after the engine: it may be what the engine left behind without a trace.
 func (p *Process) awaitPort() error {
 	var holder owner
 	if poll(p.spec.Times.PortFree, func() bool {
@@ -294,7 +304,7 @@ func (p *Process) awaitPort() error {
 		}
 		o, known := portOwner(p.spec.Host, p.port)
 		holder = o
-		return known && !p.owns(o) // somebody else was quick to take it
+		return known && o.pid != 0 && !p.owns(o) && !startedSince(o.pid, p.start)
 	}) {
 		return nil
 	}

@@ -93,7 +93,7 @@ func (s *Sampler) Run(ctx context.Context, p *Process) {
 func (s *Sampler) host() {
 	var sum int64
 	read := false
-	for _, m := range members(s.p.pid, s.p.marker) {
+	for _, m := range s.p.family.living(false) {
 		if n, ok := residentBytes(m.pid); ok {
 			sum, read = sum+n, true
 		}
@@ -116,7 +116,7 @@ func (s *Sampler) gpu(ctx context.Context) bool {
 	}
 	var own int64
 	mine := false
-	for _, m := range members(s.p.pid, s.p.marker) {
+	for _, m := range s.p.family.living(false) {
 		if n, ok := byPID[m.pid]; ok {
 			own, mine = own+n, true
 		}

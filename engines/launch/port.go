@@ -46,7 +46,7 @@ func (p *Process) owner() (o owner, known bool) {
 
 // owns reports whether a process belongs to the engine.
 func (p *Process) owns(o owner) bool {
-	return o.pid == p.pid || o.pid != 0 && belongs(o.pid, p.pid, p.marker)
+	return o.pid == p.pid || o.pid != 0 && p.family.has(o.pid)
 }
 
 // choosePort is the port that an engine is started with. Between the choice and the engine's own bind somebody else may

@@ -16,7 +16,6 @@ import (
 	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
 // Process is an engine that we started. Its methods may be called from any goroutine.
@@ -26,7 +25,9 @@ type Process struct {
 	port     int
 	pid      int
 	argv     []string // as it was started
-	marker   string   // in its environment, so that what it starts can be told
+	start    string   // tells it from a later one of the same number
+	family   *family
+	marker   string // in its environment, so that what it starts can be told
 	identity Identity
 	log      *capture
 	devs     *deviceScan
@@ -66,6 +67,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		client: engines.Client(engines.ClientOptions{})}
 	p.argv = append([]string{s.Program}, fillAll(s.Args, s.Host, port)...)
 	p.devs = newDeviceScan(s.Engine.Launch)
+	p.family = newFamily(noGroup, p.marker, nil)
 	p.status.Store(&Status{State: Starting, Since: clock.Now()})
 	if p.identity, err = IdentityOf(ctx, s); err != nil { // before the start: a build may be replaced while it runs
 		return nil, err
@@ -125,6 +127,7 @@ func (p *Process) begin() error {
 	if p.log, err = newCapture(p.spec, p.Command()); err != nil {
 		return err
 	}
+	p.family.output = pipeName(p.log.r)
 	p.cmd = exec.Command(p.argv[0], p.argv[1:]...)
 	p.cmd.Dir, p.cmd.Env = p.spec.Dir, p.environ()
 	p.cmd.Stdout, p.cmd.Stderr = p.log.input(), p.log.input()
@@ -175,8 +178,7 @@ func (p *Process) Identity() Identity { return p.identity }
 
 // Command is its command line with the variables set for it before it, as a shell would take it, secrets masked.
 func (p *Process) Command() string {
-	words := slices.Concat(fillAll(p.spec.Env, p.spec.Host, p.port), p.argv)
-	return shellLine(redact.Args(words))
+	return p.spec.Command(p.port)
 }
 
 // Tail is the end of its output, at most n lines, without line ends.

@@ -156,6 +156,9 @@ func TestStopLadder(t *testing.T) {
 		"port of a grandchild":  {[]string{"-serve", "group"}, "SIGTERM"},
 		"port of one, escaped":  {[]string{"-serve", "session"}, "SIGTERM"},
 		"deaf with grandchild":  {[]string{"-deaf", "-serve", "session"}, "SIGKILL"},
+		"a daemon":              {[]string{"-child", "daemon"}, "SIGTERM"},
+		"port of a daemon":      {[]string{"-serve", "daemon"}, "SIGTERM"},
+		"a ghost that was seen": {[]string{"-child", "ghost", "-linger", "1s", "-loading", "700ms"}, "SIGTERM"},
 		"while output is heavy": {[]string{"-flood", "20"}, "SIGTERM"},
 	} {
 		t.Run(name, func(t *testing.T) {

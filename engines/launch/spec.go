@@ -3,10 +3,12 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
 )
 
 // ErrUnsupported is wrapped by the errors of Plan that say what an engine, or a backend of it, cannot do. The text is the
@@ -97,6 +99,13 @@ func (t Times) withDefaults() Times {
 		}
 	}
 	return t
+}
+
+// Command is the command line that it comes to on a port, with the variables set for it before it, as a shell would take
+// it, secrets masked. Port 0 is one that is still to be found.
+func (s *Spec) Command(port int) string {
+	argv := append([]string{s.Program}, fillAll(s.Args, s.Host, port)...)
+	return shellLine(redact.Args(slices.Concat(fillAll(s.Env, s.Host, port), argv)))
 }
 
 func (s *Spec) warn(text string) {

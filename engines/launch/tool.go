@@ -35,7 +35,7 @@ func (t tool) run(outer context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, t.path, t.args...)
 	cmd.Env, cmd.Dir = t.env, t.dir
 	cmd.SysProcAttr = toolGroup()
-	cmd.Cancel = func() error { killGroup(cmd.Process, ""); return nil }
+	cmd.Cancel = func() error { killGroup(cmd.Process); return nil }
 	cmd.WaitDelay = time.Second
 	var printed bounded
 	cmd.Stdout, cmd.Stderr = &printed, &printed

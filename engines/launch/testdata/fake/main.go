@@ -27,13 +27,19 @@ var (
 	mute     = flag.Bool("mute", false, "accept and never answer")
 	flood    = flag.Int("flood", 0, "MB of output at the start")
 	say      = flag.String("say", "", "lines to print, separated by |")
-	child    = flag.String("child", "", "start a grandchild that sleeps: group, or session for one of its own")
-	serve    = flag.String("serve", "", "let a child hold the port instead: group, session")
+	child    = flag.String("child", "", "start a grandchild that sleeps, as again says")
+	serve    = flag.String("serve", "", "let a child hold the port instead, as again says")
+	linger   = flag.Duration("linger", 0, "of the parent of a daemon, before it ends")
+	between  = flag.String("between", "", "be the parent of a daemon or a ghost")
 	list     = flag.Bool("list-devices", false, "print devices and exit")
 )
 
 func main() {
 	flag.Parse()
+	if *between != "" {
+		daemonize()
+		return
+	}
 	if *list {
 		fmt.Println("Available devices:")
 		if d := os.Getenv("FAKE_DEVICES"); d != "" {
@@ -48,7 +54,7 @@ func main() {
 		fmt.Println(line)
 	}
 	if *child != "" {
-		again(*child, "-deaf", "-slow", "1h")
+		again(*child, "-deaf", "-slow", "1h", "-linger", linger.String())
 	}
 	pour(*flood)
 	switch {
@@ -60,21 +66,40 @@ func main() {
 	}
 	time.Sleep(*slow)
 	if *serve != "" {
-		again(*serve, "-port", *port, "-deaf")
+		again(*serve, "-port", *port, "-deaf", "-linger", linger.String())
 		select {}
 	}
 	run()
 }
 
-// again starts this program once more, in a group or a session.
+// again starts this program once more: in the group, in a session of its own, as a daemon (in a session of its own, with
+// an empty environment, of a parent that has ended), or as a ghost, which is a daemon without the output.
 func again(where string, args ...string) {
 	cmd := exec.Command(os.Args[0], args...)
+	if where == "daemon" || where == "ghost" {
+		cmd.Args = append([]string{os.Args[0], "-between", where}, args...)
+	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: where == "session"}
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}
 	fmt.Println("child", cmd.Process.Pid)
+	go func() { _ = cmd.Wait() }()
+}
+
+// daemonize is what the parent of a daemon does.
+func daemonize() {
+	cmd := exec.Command(os.Args[0], os.Args[3:]...)
+	cmd.Env = []string{"A=1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if *between == "daemon" {
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	time.Sleep(*linger)
 }
 
 func end(name string) {
