@@ -89,6 +89,7 @@ type setSamples struct {
 // samples are those of one figure and why there are no more.
 type samples struct {
 	values    []float64
+	ids       []exchange.ID // the first ones
 	estimated bool
 	missing   map[exchange.Reason]int
 }
@@ -282,6 +283,9 @@ func (r *Run) addSets(x *exchange.Exchange, t *wire.Transcript, row *exchange.Su
 				into.missing[measure.ExcludedFailed]++
 			case f.Present():
 				into.values = append(into.values, f.Value)
+				if len(into.ids) < firstIDs {
+					into.ids = append(into.ids, row.ID)
+				}
 				into.estimated = into.estimated || f.Basis == exchange.BasisEstimated
 			default:
 				into.missing[f.Reason]++

@@ -18,10 +18,10 @@ const ownSet = "benchproxy"
 func (e *Evidence) definitionsSection() (report.Section, bool) {
 	s := report.Section{ID: "definitions", Title: "The same timelines by the definitions of other tools",
 		Lead: []string{"No request was sent again: these are other formulas over the same bytes and stamps. A tool's own program may differ where it loses events; what it would fail on is no sample."}}
-	s.Table = report.Table{Formula: "in each row", Source: "what each tool takes for a success: most take a stream that ends early for one, so their n may be larger than ours", Sample: "n stands in the title of each number", Spread: "least and largest sample, in the title",
+	s.Table = report.Table{Formula: "in each row", Source: "what each tool takes for a success: most take a stream that ends early for one, so their n may be larger than ours", Sample: "n is the number of answers behind each median", Spread: "least and largest sample, in the title",
 		Columns: []report.Column{{Name: "Figure", Key: true}, {Name: "Tool", Key: true}, {Name: "Formula"}, {Name: "Unit"}}}
 	for _, r := range e.Runs {
-		s.Table.Columns = append(s.Table.Columns, report.Column{Name: r.Label, Number: true, Digits: 1})
+		s.Table.Columns = append(s.Table.Columns, report.Column{Name: r.Label, Number: true, Digits: 1}, report.Column{Name: "n, " + r.Label, Number: true})
 	}
 	if len(e.Runs) == 0 || len(e.Runs[0].sets) == 0 {
 		return s, false
@@ -51,12 +51,17 @@ func (e *Evidence) definedFigures() []string {
 	return out
 }
 
+// noteSample is why a number of the same formula can be another one.
+const noteSample = "its n is another than ours: it takes other answers for a success, or leaves out others"
+
 func (e *Evidence) figureRows(t *report.Table, figure string, m *marks) {
 	own := slices.IndexFunc(measure.OwnRules(), func(r measure.SetRule) bool { return r.Figure == figure })
+	var ours []int // samples of each run
 	if own >= 0 {
 		row := []report.Cell{report.Text(figure), report.Text(ownSet), report.Text(measure.OwnRules()[own].Formula), report.Text(unitOf(figure))}
 		for _, r := range e.Runs {
-			row = append(row, r.own(figure))
+			c, n := r.own(figure)
+			row, ours = append(row, c, report.Count(n)), append(ours, n)
 		}
 		t.Add(row...)
 	}
@@ -70,11 +75,17 @@ func (e *Evidence) figureRows(t *report.Table, figure string, m *marks) {
 		if rule.Differs != "" {
 			tool += " " + m.sign(rule.Differs)
 		}
-		row := []report.Cell{report.Text(figure), report.Text(tool), report.Text(rule.Formula), report.Text(unitOf(figure))}
-		for _, r := range e.Runs {
-			row = append(row, r.sets[i].figures[figure].cell(r))
+		var cells []report.Cell
+		other := false
+		for k, r := range e.Runs {
+			c, n := r.sets[i].figures[figure].cell(r)
+			cells = append(cells, c, report.Count(n))
+			other = other || own >= 0 && ours[k] != n
 		}
-		t.Add(row...)
+		if other {
+			tool += " " + m.sign(noteSample)
+		}
+		t.Add(append([]report.Cell{report.Text(figure), report.Text(tool), report.Text(rule.Formula), report.Text(unitOf(figure))}, cells...)...)
 	}
 }
 
@@ -88,36 +99,36 @@ func unitOf(figure string) string {
 	return map[string]string{measure.SetITLMS: "ms", measure.SetNTPOTMS: "ms", measure.SetEffectiveTPS: "tok/s", measure.SetDecodeStream: "tok/s"}[figure]
 }
 
-// own is the median of a figure by our definition.
-func (r *Run) own(figure string) report.Cell {
+// own is the median of a figure by our definition, and its samples.
+func (r *Run) own(figure string) (c report.Cell, n int) {
 	m := r.all.sum().Metric(figure)
 	if m.Summary.N == 0 && figure == measure.CompletionTokens {
 		m.Summary = stat.Summarize(r.all.completion)
 	}
 	if m.Summary.Median == nil {
-		return report.Absent(mostFrequent(m.Excluded))
+		return report.Absent(mostFrequent(m.Excluded)), 0
 	}
-	return report.Number(*m.Summary.Median).Based(m.Basis).Spread(rangeOf(m.Summary)).In(evidenceID(r))
+	return report.Number(*m.Summary.Median).Based(m.Basis).Spread(rangeOf(m.Summary)).In(evidenceID(r)).Of(r.all.ids...), m.Summary.N
 }
 
 func rangeOf(s stat.Summary) report.Spread {
 	return report.Spread{Lo: *s.Min, Hi: *s.Max, N: s.N, Kind: report.SpreadRange}
 }
 
-// cell is the median of the samples; s is nil in a run without exchanges.
-func (s *samples) cell(r *Run) report.Cell {
+// cell is the median of the samples, and how many they are; s is nil in a run without exchanges.
+func (s *samples) cell(r *Run) (c report.Cell, n int) {
 	if s == nil {
-		return report.Absent(stat.ReasonNoSamples)
+		return report.Absent(stat.ReasonNoSamples), 0
 	}
 	sum := stat.Summarize(s.values)
 	if sum.Median == nil {
-		return report.Absent(mostFrequent(s.missing))
+		return report.Absent(mostFrequent(s.missing)), 0
 	}
-	c := report.Number(*sum.Median).Spread(rangeOf(sum)).In(evidenceID(r))
+	c = report.Number(*sum.Median).Spread(rangeOf(sum)).In(evidenceID(r)).Of(s.ids...)
 	if s.estimated {
 		c = c.Based(exchange.BasisEstimated)
 	}
-	return c
+	return c, sum.N
 }
 
 func mostFrequent(n map[exchange.Reason]int) exchange.Reason {
@@ -145,7 +156,8 @@ func (e *Evidence) throughputRows(t *report.Table, m *marks) {
 		}
 		row := []report.Cell{report.Text("throughput"), report.Text(tool), report.Text(w.formula), report.Text("tok/s")}
 		for _, r := range e.Runs {
-			row = append(row, report.Optional(w.of(r), "no_token_count").In(evidenceID(r)))
+			n := r.load.Load().Complete
+			row = append(row, report.Optional(w.of(r), "no_token_count").In(evidenceID(r)), report.Count(n))
 		}
 		t.Add(row...)
 	}
