@@ -85,11 +85,17 @@ type Report struct {
 type auditor struct {
 	in     *Input
 	report *Report
+	told   map[*GateRun]bool // that were held against a build with numbers
 }
 
 // Audit asks every question of the input. harness is the version of benchproxy that asks.
 func Audit(in *Input, harness string) *Report {
-	a := &auditor{in: in, report: &Report{Schema: Schema, Harness: harness, Checks: []Check{}, Claims: []Claim{}}}
+	own := *in
+	own.Gates = slices.Clone(in.Gates)
+	for i := range own.Gates { // what files state is corrected by the record
+		own.Gates[i].Verdicts = slices.Clone(in.Gates[i].Verdicts)
+	}
+	a := &auditor{in: &own, told: map[*GateRun]bool{}, report: &Report{Schema: Schema, Harness: harness, Checks: []Check{}, Claims: []Claim{}}}
 	if len(in.Runs)+len(in.Comparisons)+len(in.Documents) == 0 {
 		a.add(AskEvidence, "", Failure, "there is nothing to audit: no run and no file that benchproxy wrote")
 	}

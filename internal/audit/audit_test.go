@@ -91,6 +91,16 @@ func TestEachDoubtIsTold(t *testing.T) {
 		"cut suite":      {verdict(func(g *GateRun) { g.Complete = false }), AskGates, Warning, "did not come to its end"},
 		"deferred":       {verdict(func(g *GateRun) { g.Deferred = []string{"needle_full"} }), AskFullContext, Warning, "needle_full is deferred"},
 		"older rule":     {func(in *Input) { in.GateRules = map[string]int{"near_tie": 3} }, AskGates, Warning, "verdicts of near_tie are by an older rule"},
+		"unnamed":        {verdict(func(g *GateRun) { g.Engine, g.Weights = exchange.Identity{}, "" }), AskGates, Failure, "run again on the build that is measured"},
+		"forged verdict": {stated(exchange.VerdictFail), AskTraceable, Failure, "near_tie of short-1 is ok in the file and fail in the record"},
+		"forged, judged": {stated(exchange.VerdictFail), AskGates, Failure, "near_tie of short-1 is fail"},
+		"unkept verdict": {func(in *Input) { stated(exchange.VerdictOK)(in); in.Gates = in.Gates[:1] }, AskTraceable, Failure, "2 verdicts are on record in no run"},
+		"another policy": {func(in *Input) { // judged later, and passed under it
+			in.Gates[0].Verdicts[0].Status = exchange.VerdictFail
+			later := passed()
+			later.At, later.Verdicts[0].Policy = later.At.AddDate(0, 0, 1), "serial_tool_workflows"
+			in.Gates = append(in.Gates, later)
+		}, AskGates, Failure, "near_tie of short-1 is fail"},
 		"failed case": {candidate(func(g *rig) {
 			g.run.Replay.Cases = []exchange.PlannedCase{{Case: exchange.Case{ID: "c"}, Status: exchange.VerdictFail, Reason: "bad"}}
 		}), AskCases, Failure, "c is fail: bad"},
@@ -106,6 +116,46 @@ func TestEachDoubtIsTold(t *testing.T) {
 				t.Errorf("verdict %v", err)
 			}
 		})
+	}
+}
+
+// stated makes the gates of an input those of a file, and the record of their run say something else of the first one.
+func stated(kept exchange.VerdictStatus) func(*Input) {
+	return func(in *Input) {
+		run := exchange.ID("01J00000000000000000000009")
+		record := passed()
+		record.Run, record.Source = run, "the run"
+		for i := range record.Verdicts {
+			record.Verdicts[i].Run = run
+		}
+		record.Verdicts[0].Status = kept
+		file := in.Gates[0]
+		file.Stated, file.Run, file.Verdicts = true, run, append([]GateVerdict{}, file.Verdicts...)
+		for i := range file.Verdicts {
+			file.Verdicts[i].Run = run
+		}
+		in.Gates = []GateRun{file, record}
+	}
+}
+
+// TestStatedGatesAreTold holds that what a file says of gates is told without any number, and that one that the record bears
+// out passes.
+func TestStatedGatesAreTold(t *testing.T) {
+	t.Parallel()
+	in := sound()
+	stated(exchange.VerdictOK)(in)
+	in.Documents = []*Document{{Source: "gates.json", Kind: KindGates}}
+	if r := Audit(in, "test"); r.Verdict() != nil {
+		t.Errorf("%+v", r.Checks)
+	}
+	in.Runs = nil
+	wants(t, Audit(in, "test"), AskGates, OK, "2 verdicts on the measured build")
+	in.Gates[0].Deferred = []string{"needle_full"}
+	wants(t, Audit(in, "test"), AskFullContext, Warning, "needle_full is deferred")
+	in.Gates[0].Verdicts[0].Status, in.Gates[1].Verdicts[0].Status = exchange.VerdictFail, exchange.VerdictFail
+	wants(t, Audit(in, "test"), AskGates, Failure, "near_tie of short-1 is fail")
+	if in.Gates[0].Verdicts[1].Status != exchange.VerdictUnsupported || in.Gates[0].Verdicts[0].Status != exchange.VerdictFail {
+		t.Error("an audit changes what it is given")
 	}
 }
 

@@ -148,7 +148,7 @@ func (d *Document) readGates(raw []byte) error {
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return err
 	}
-	d.Gates = &GateRun{Source: d.Source, Run: f.Run, Engine: f.Target.Identity, Weights: f.Target.Weights, Level: f.Level, At: f.Started, Complete: f.Complete}
+	d.Gates = &GateRun{Source: d.Source, Run: f.Run, Engine: f.Target.Identity, Weights: f.Target.Weights, Level: f.Level, At: f.Started, Complete: f.Complete, Stated: true}
 	for _, v := range f.Verdicts {
 		d.Gates.Verdicts = append(d.Gates.Verdicts, v.GateVerdict)
 		for _, e := range v.Evidence {

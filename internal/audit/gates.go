@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,6 +22,7 @@ type GateRun struct {
 	Complete bool
 	Verdicts []GateVerdict
 	Deferred []string // what was left for another time
+	Stated   bool     // by a file; otherwise it is the run's own record
 }
 
 // GateVerdict is what a gate said of one case.
@@ -29,6 +32,8 @@ type GateVerdict struct {
 	Case    string                 `json:"case"`
 	Status  exchange.VerdictStatus `json:"status"`
 	Reason  string                 `json:"reason"`
+	Run     exchange.ID            `json:"run"` // in which it was judged; "" for what was not sent
+	Policy  string                 `json:"-"`   // as exchange.Case.Policy
 }
 
 func (g *GateRun) build() build { return build{g.Engine.Engine, g.Engine.Version, g.Weights} }
@@ -44,17 +49,23 @@ func GatesOfRun(run *exchange.Run) (g GateRun, ok bool) {
 	for i := range run.Replay.Cases {
 		c := &run.Replay.Cases[i]
 		for _, v := range c.Verdicts {
-			g.Verdicts = append(g.Verdicts, GateVerdict{v.Gate, v.Version, c.ID, v.Status, c.Reason})
+			g.Verdicts = append(g.Verdicts, GateVerdict{v.Gate, v.Version, c.ID, v.Status, c.Reason, run.ID, c.Policy})
 		}
 		if c.Status != "" && len(c.Verdicts) == 0 {
-			g.Verdicts = append(g.Verdicts, GateVerdict{Gate: c.Scenario, Case: c.ID, Status: c.Status, Reason: c.Reason})
+			g.Verdicts = append(g.Verdicts, GateVerdict{Gate: c.Scenario, Case: c.ID, Status: c.Status, Reason: c.Reason, Run: run.ID, Policy: c.Policy})
 		}
 	}
 	return g, true
 }
 
-// gates asks of every run with numbers whether its very build was judged, and passed.
+// gates asks of every run with numbers whether its very build was judged, and passed. What a file states of gates is told
+// also where no number is of its build.
 func (a *auditor) gates() {
+	for i := range a.in.Gates {
+		if g := &a.in.Gates[i]; g.Stated {
+			a.confirm(g)
+		}
+	}
 	for _, r := range a.in.Runs {
 		if r.Role != Candidate || len(r.shapes) == 0 {
 			continue
@@ -62,7 +73,53 @@ func (a *auditor) gates() {
 		a.judged(nameOf(&r.Run), buildsOf(&r.Run)[0], Failure)
 	}
 	a.cellGates()
+	for i := range a.in.Gates {
+		if g := &a.in.Gates[i]; g.Stated && !a.told[g] {
+			a.latest(g.Source, []*GateRun{g}, OK)
+		}
+	}
 }
+
+// confirm holds what a file states of gates against the runs that it names: their record has the say.
+func (a *auditor) confirm(g *GateRun) {
+	var lost, other []string
+	for i := range g.Verdicts {
+		v := &g.Verdicts[i]
+		if v.Run == "" {
+			continue
+		}
+		kept, there := a.kept(v)
+		switch {
+		case !there:
+			lost = append(lost, v.Gate+" of "+v.Case)
+			v.Status, v.Reason = exchange.VerdictIncomparable, "run "+string(v.Run)+" does not keep it"
+		case kept.Status != v.Status:
+			other = append(other, fmt.Sprintf("%s of %s is %s in the file and %s in the record", v.Gate, v.Case, v.Status, kept.Status))
+			v.Status, v.Reason = kept.Status, kept.Reason
+		}
+	}
+	if len(other) > 0 {
+		a.add(AskTraceable, g.Source, Failure, "%s not what the runs keep: %s", isAre(len(other), "verdict"), strings.Join(other[:min(len(other), shownVerdicts)], "; "))
+	}
+	if len(lost) > 0 {
+		a.add(AskTraceable, g.Source, Failure, "%s on record in no run: %s", isAre(len(lost), "verdict"), strings.Join(lost[:min(len(lost), shownVerdicts)], ", "))
+	}
+}
+
+// kept is a verdict as its run keeps it.
+func (a *auditor) kept(v *GateVerdict) (GateVerdict, bool) {
+	for i := range a.in.Gates {
+		if g := &a.in.Gates[i]; !g.Stated && g.Run == v.Run {
+			if k := slices.IndexFunc(g.Verdicts, func(o GateVerdict) bool { return o.Gate == v.Gate && o.Case == v.Case }); k >= 0 {
+				return g.Verdicts[k], true
+			}
+		}
+	}
+	return GateVerdict{}, false
+}
+
+// shownVerdicts is how many verdicts one check names.
+const shownVerdicts = 5
 
 // cellGates asks it of every build whose cells state numbers. Which of them is a baseline a cell does not tell, and that
 // one need not be judged.
@@ -87,11 +144,14 @@ func (a *auditor) judged(object string, mine build, worst Status) {
 		switch b := g.build(); {
 		case b.known() && mine.known() && b == mine:
 			of = append(of, g)
-		case agree(b.engine, mine.engine) && agree(b.version, mine.version) && agree(b.weights, mine.weights):
+		case mayBe(b, mine, g.Stated):
 			open = append(open, g)
 		default:
 			others = append(others, g)
 		}
+	}
+	for _, g := range append(slices.Clone(of), open...) {
+		a.told[g] = true
 	}
 	switch {
 	case len(of) > 0:
@@ -106,6 +166,17 @@ func (a *auditor) judged(object string, mine build, worst Status) {
 	}
 }
 
+// mayBe reports whether two builds may be one: nothing speaks against it, and something for it. Of what nobody named
+// nothing does, unless a file that lies beside the numbers states it.
+func mayBe(b, mine build, stated bool) bool {
+	for _, f := range [...][2]string{{b.engine, mine.engine}, {b.version, mine.version}, {b.weights, mine.weights}} {
+		if !agree(f[0], f[1]) {
+			return false
+		}
+	}
+	return b.engine != "" && b.engine == mine.engine || b.weights != "" && b.weights == mine.weights || stated && (b == build{} || mine == build{})
+}
+
 func sourcesOf(gs []*GateRun) string {
 	var names []string
 	for _, g := range gs {
@@ -114,8 +185,17 @@ func sourcesOf(gs []*GateRun) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// caseOfGate is one question that gates have answered, perhaps several times.
-type caseOfGate struct{ gate, id string }
+// caseOfGate is one question that gates have answered, perhaps several times. One that was asked under another policy is
+// another question.
+type caseOfGate struct{ gate, id, policy string }
+
+// name is the question as people read it.
+func (k caseOfGate) name() string {
+	if k.policy == "" {
+		return k.gate + " of " + k.id
+	}
+	return k.gate + " of " + k.id + " (" + k.policy + ")"
+}
 
 // latest tells what the newest verdicts of one build come to. A case that was judged again has the newer verdict.
 func (a *auditor) latest(object string, gs []*GateRun, best Status) {
@@ -126,7 +206,7 @@ func (a *auditor) latest(object string, gs []*GateRun, best Status) {
 	for _, g := range gs {
 		whole = whole || g.Complete
 		for _, v := range g.Verdicts {
-			now[caseOfGate{v.Gate, v.Case}] = v
+			now[caseOfGate{v.Gate, v.Case, v.Policy}] = v
 			delete(deferred, v.Case)
 		}
 		for _, d := range g.Deferred {
@@ -145,7 +225,7 @@ func (a *auditor) verdicts(object string, now map[caseOfGate]GateVerdict, whole 
 	passed, bad := 0, []string{}
 	failed := false
 	for _, k := range slices.SortedFunc(maps.Keys(now), func(x, y caseOfGate) int {
-		return strings.Compare(x.gate+"\x00"+x.id, y.gate+"\x00"+y.id)
+		return cmp.Or(strings.Compare(x.gate, y.gate), strings.Compare(x.id, y.id), strings.Compare(x.policy, y.policy))
 	}) {
 		v := now[k]
 		if fine(v.Status) {
@@ -155,10 +235,9 @@ func (a *auditor) verdicts(object string, now map[caseOfGate]GateVerdict, whole 
 			continue
 		}
 		failed = failed || v.Status == exchange.VerdictFail
-		bad = append(bad, strings.TrimSuffix(k.gate+" of "+k.id+" is "+string(v.Status)+": "+v.Reason, ": "))
+		bad = append(bad, strings.TrimSuffix(k.name()+" is "+string(v.Status)+": "+v.Reason, ": "))
 	}
-	const shown = 5
-	text := strings.Join(bad[:min(len(bad), shown)], "; ")
+	text := strings.Join(bad[:min(len(bad), shownVerdicts)], "; ")
 	switch {
 	case failed:
 		a.add(AskGates, object, Failure, "%d of %d verdicts did not pass (%s): %s", len(bad), len(now), sources, text)
