@@ -89,7 +89,11 @@ func (e *entry) owned() bool {
 }
 
 // remove takes the note away.
-func (e *entry) remove() { _ = os.Remove(e.file) } // what stays is found dead, and removed, at the next start
+func (e *entry) remove() {
+	if e != nil {
+		_ = os.Remove(e.file) // what stays is found dead, and removed, at the next start
+	}
+}
 
 // claim holds the state directory while an engine is started.
 type claim struct {
@@ -152,17 +156,26 @@ func (e *entry) leftover(running []process) Leftover {
 	return l
 }
 
-// note writes the note of a process that was started. It is nil without a state directory.
+// note writes the note of a process that is about to be started, which tells it by its marker. It is nil without a state
+// directory.
 func (c *claim) note(p *Process) (*entry, error) {
 	if c.s.StateDir == "" {
 		return nil, nil
 	}
-	e := &entry{Schema: noteVersion, Engine: p.spec.Engine.ID, Model: p.spec.Model, Command: p.Command(), Group: p.spec.Group, PID: p.pid, Marker: p.marker,
+	e := &entry{Schema: noteVersion, Engine: p.spec.Engine.ID, Model: p.spec.Model, Command: p.Command(), Group: p.spec.Group, Marker: p.marker,
 		Owner: os.Getpid(), Port: p.port, Log: p.spec.LogFile, Since: clock.Now().UTC().Round(0)}
-	e.Start = p.start
 	e.OwnerStart, _ = startOf(e.Owner)
 	e.file = filepath.Join(c.s.StateDir, "engine-"+p.marker+".json")
 	return e, e.write()
+}
+
+// started adds the process.
+func (e *entry) started(pid int, start string) error {
+	if e == nil {
+		return nil
+	}
+	e.PID, e.Start = pid, start
+	return e.write()
 }
 
 // write puts the note into its place, whole.

@@ -73,10 +73,14 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, err
 	}
 	p.listDevices(ctx)
-	if err := p.begin(); err != nil {
+	if p.entry, err = claim.note(p); err != nil { // before the start: a kill between the two leaves nothing without a note
 		return nil, err
 	}
-	return p, p.note(claim)
+	if err := p.begin(); err != nil {
+		p.entry.remove()
+		return nil, err
+	}
+	return p, p.note()
 }
 
 // findProgram puts the path of the program into the Spec.
@@ -152,11 +156,9 @@ func (p *Process) environ() []string {
 	return append(env, markerName+"="+p.marker)
 }
 
-// note writes the engine's note into the state directory, so that a later run finds it. Without the note it is not left
-// running.
-func (p *Process) note(claim *claim) error {
-	var err error
-	p.entry, err = claim.note(p)
+// note adds to the engine's note which process it is. Without that it is not left running.
+func (p *Process) note() error {
+	err := p.entry.started(p.pid, p.start)
 	close(p.noted)
 	if err != nil {
 		return errors.Join(err, p.Close())
