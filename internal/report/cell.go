@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -131,11 +132,17 @@ func (c Cell) In(refs ...string) Cell {
 	return c
 }
 
+// Refs are what the cell rests on: exchanges or sections of the report, by their id.
+func (c Cell) Refs() []string { return slices.Clone(c.refs) }
+
 // Anchored is the cell as what the refs of others lead to.
 func (c Cell) Anchored(id string) Cell {
 	c.anchor = id
 	return c
 }
+
+// Anchor is the id that refs of others name the cell by; "" for none.
+func (c Cell) Anchor() string { return c.anchor }
 
 // Spread is the cell with how sure its number is.
 func (c Cell) Spread(s Spread) Cell {

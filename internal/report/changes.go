@@ -5,6 +5,7 @@ import "math"
 // Change is one number that two reports have.
 type Change struct {
 	Section, Row, Column string
+	SectionID            string
 	Was, Is              float64
 	Moved                bool // the spreads of both lie apart and the difference is at least leastChange
 	Large                bool // the difference is at least leastChange
@@ -35,7 +36,7 @@ func Compare(now, then *Document) []Change {
 }
 
 func changed(n, o Named) Change {
-	c := Change{Section: n.where[0], Row: n.where[1], Column: n.where[2], Was: o.Value, Is: n.Value}
+	c := Change{Section: n.where[0], Row: n.where[1], Column: n.where[2], SectionID: n.section, Was: o.Value, Is: n.Value}
 	c.Large = math.Abs(n.Value-o.Value) >= leastChange*math.Max(math.Abs(o.Value), math.Abs(n.Value)) && n.Value != o.Value
 	c.Unknown = !n.told() || !o.told()
 	c.Moved = c.Large && !c.Unknown && (n.Lo > o.Hi || n.Hi < o.Lo)

@@ -16,6 +16,8 @@ type Named struct {
 	column Column
 	cell   Cell
 	where  []string // section, row, column
+
+	section string // its id
 }
 
 // numbers are all numbers of the document that have a name: those of rows that a key column names.
@@ -49,7 +51,7 @@ func (s *Section) numbers(out []Named) []Named {
 			if slices.ContainsFunc(s.Table.Columns[:i], func(o Column) bool { return o.Name == c.Name }) {
 				continue // the first one has the name
 			}
-			n := Named{Value: v, column: c, cell: row[i], where: []string{s.Title, name, c.Name}}
+			n := Named{Value: v, column: c, cell: row[i], where: []string{s.Title, name, c.Name}, section: s.ID}
 			n.Name = s.ID + " | " + name + " | " + c.Name
 			if sp := row[i].spread; sp != nil {
 				n.Lo, n.Hi, n.N = sp.Lo, sp.Hi, sp.N

@@ -10,7 +10,7 @@ import (
 // They stand here and in no other section, so that the headline is of now alone.
 func changes(now, then *report.Document, name string) report.Section {
 	s := report.Section{ID: "changes", Title: "Changes since " + name}
-	s.Table = report.Table{Formula: "this report / the older one", Source: "numbers that stand under one name in both reports", Spread: "beyond noise: the spreads of both do not overlap and the difference is 2 % or more; without a spread on both sides it is unknown",
+	s.Table = report.Table{Formula: "this report / the older one", Sample: "as in the section of each number", Source: "numbers that stand under one name in both reports", Spread: "beyond noise: the spreads of both do not overlap and the difference is 2 % or more; without a spread on both sides it is unknown",
 		Columns: []report.Column{{Name: "Section", Key: true}, {Name: "Row", Key: true}, {Name: "Number", Key: true}, {Name: "was", Number: true, Digits: 2}, {Name: "is", Number: true, Digits: 2}, {Name: "ratio", Number: true, Digits: 3, Suffix: "×"}, {Name: "moved"}}}
 	var quiet, unknown int
 	for _, c := range report.Compare(now, then) {
@@ -34,7 +34,7 @@ func changes(now, then *report.Document, name string) report.Section {
 		if c.Was != 0 {
 			ratio = report.Number(c.Is / c.Was)
 		}
-		s.Table.Add(report.Text(c.Section), report.Text(c.Row), report.Text(c.Column), report.Number(c.Was), report.Number(c.Is), ratio, moved)
+		s.Table.Add(report.Text(c.Section).In(c.SectionID), report.Text(c.Row), report.Text(c.Column), report.Number(c.Was), report.Number(c.Is), ratio, moved)
 	}
 	gone, added := report.Missing(now, then)
 	s.Notes = []string{fmt.Sprintf("%d numbers did not move beyond noise; of %d the noise is unknown. %d numbers stand only in the older report, %d only in this one.", quiet, unknown, gone, added)}

@@ -157,7 +157,7 @@ func (g *Grid) clockSection() (report.Section, bool) {
 // clockTable is the form of a comparison of the two clocks.
 func clockTable(key []report.Column) report.Table {
 	part := func(name string) report.Column { return report.Column{Name: name, Unit: "%", Number: true, Digits: 1} }
-	return report.Table{Formula: "difference: ours / engine - 1; above 5 % it is marked", Source: "our clock on the wire, and what the engine says of itself",
+	return report.Table{Formula: "difference: ours / engine - 1; above 5 % it is marked", Sample: "medians of the cell", Source: "our clock on the wire, and what the engine says of itself",
 		Columns: append(key, rateColumn("decode, ours"), rateColumn("decode, engine"), part("decode difference"), rateColumn("prefill, ours"), rateColumn("prefill, engine"), part("prefill difference"))}
 }
 
@@ -175,7 +175,7 @@ func clockCells(decode, engineDecode, prefill, enginePrefill float64, ids []exch
 		}
 		if pair[0] > 0 && pair[1] > 0 {
 			percent := (pair[0]/pair[1] - 1) * 100
-			if part = report.Number(percent); percent > clocksPart || percent < -clocksPart {
+			if part = report.Number(percent).Of(ids...); percent > clocksPart || percent < -clocksPart {
 				part = part.Toned(report.Marked)
 			}
 		}

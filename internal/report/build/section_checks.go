@@ -27,7 +27,7 @@ func (g *Gates) part() report.Section {
 	if g.Verdict != "" {
 		p.Lead = []string{"All together: " + g.Verdict + "."}
 	}
-	p.Table = report.Table{Source: "cases and verdicts as they were judged; only ok is a pass", Columns: []report.Column{{Name: "Gate", Key: true}, {Name: "ok", Number: true, Better: report.Higher}, {Name: "fail", Number: true, Better: report.Lower},
+	p.Table = report.Table{Source: "cases and verdicts as they were judged; only ok is a pass", Formula: "seconds: time of the judgments, with the requests they needed", Sample: "one judgment of each case", Columns: []report.Column{{Name: "Gate", Key: true}, {Name: "ok", Number: true, Better: report.Higher}, {Name: "fail", Number: true, Better: report.Lower},
 		{Name: "skipped", Number: true}, {Name: "unjudged", Number: true}, {Name: "ok when read leniently", Number: true}, {Name: "seconds", Number: true, Digits: 1}}}
 	var names []string
 	for _, c := range g.Cases {
@@ -77,7 +77,7 @@ func (g *Gates) row(gate string) []report.Cell {
 	}
 	took := report.Absent("not_on_record")
 	if seconds > 0 {
-		took = report.Number(seconds)
+		took = report.Number(seconds).Of(ids...)
 	}
 	return []report.Cell{report.Text(gate), report.Count(ok).Of(ids...), bad(fail, report.Bad), report.Count(skipped), bad(other, report.Marked), report.Count(lenient), took}
 }

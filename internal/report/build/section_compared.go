@@ -202,6 +202,16 @@ func auditNotes(r *compare.Report) (notes []string) {
 	return notes
 }
 
+// firstExchanges are some of both sides that were compared.
+func (c *Compared) firstExchanges() []exchange.ID {
+	for _, m := range c.Report.Metrics {
+		if len(m.Exchanges) > 0 {
+			return m.Exchanges
+		}
+	}
+	return nil
+}
+
 // boundNotes are the bounds that the comparison was held to.
 func boundNotes(r *compare.Report) (notes []string) {
 	for _, b := range r.Bounds {
@@ -220,7 +230,7 @@ func boundNotes(r *compare.Report) (notes []string) {
 // runsPart is the two runs of a comparison whose exchanges this report does not have.
 func (c *Compared) runsPart() report.Section {
 	p := report.Section{ID: "runs-" + slug(c.name()), Title: "The runs behind " + c.name()}
-	p.Table = report.Table{Source: "the file of the comparison; the exchanges stand in the store that it was made from", Sample: "requests without warm-ups", Columns: []report.Column{{Name: "Side", Key: true}, {Name: "Run"}, {Name: "id"},
+	p.Table = report.Table{Source: "the file of the comparison; the exchanges stand in the store that it was made from", Formula: "tokens a second: of complete answers, over the whole run and over its steady window", Sample: "requests without warm-ups", Columns: []report.Column{{Name: "Side", Key: true}, {Name: "Run"}, {Name: "id"},
 		{Name: "Engine"}, {Name: "Build"}, {Name: "made by"}, {Name: "State"}, {Name: "requests", Number: true}, {Name: "complete", Number: true}, {Name: "failed", Number: true, Better: report.Lower},
 		{Name: "in flight", Number: true}, {Name: "seconds", Number: true, Digits: 1}, rateColumn("whole run"), rateColumn("steady")}}
 	for _, side := range []struct {
@@ -228,7 +238,7 @@ func (c *Compared) runsPart() report.Section {
 		v           *compare.RunView
 	}{{"reference", c.Reference, &c.Report.Reference}, {"candidate", c.Candidate, &c.Report.Candidate}} {
 		v := side.v
-		p.Table.Add(report.Text(side.name), report.Text(side.label), report.Text(string(v.ID)), textOr(v.Engine.Engine, "not_known"), textOr(v.Engine.Version, "not_reported"), report.Text(v.Mode), report.Text(string(v.State)),
+		p.Table.Add(report.Text(side.name), report.Text(side.label), report.Text(string(v.ID)).Of(c.firstExchanges()...), textOr(v.Engine.Engine, "not_known"), textOr(v.Engine.Version, "not_reported"), report.Text(v.Mode), report.Text(string(v.State)),
 			report.Count(v.Load.Requests), report.Count(v.Load.Complete), report.Count(v.Failed), report.Count(v.Load.InFlight), report.Number(v.Load.WholeS), report.Optional(v.Load.WholeTPS, "no_token_count"), report.Optional(v.Load.SteadyTPS, "no_token_count"))
 	}
 	return p
@@ -239,7 +249,7 @@ func answersPart(c *Compared) report.Section {
 	a := c.Report.Answers
 	p := report.Section{ID: "answers-" + slug(c.name()), Title: "Output quality: the answers of " + c.name()}
 	p.Table = report.Table{Formula: "prefix: common start / longer answer, in characters; difflib: ratio of the texts with white space joined, candidate first",
-		Source: "pairs that both sides answered in full", Spread: "least and largest of the pairs",
+		Source: "pairs that both sides answered in full", Sample: "n is the number of pairs", Spread: "least and largest of the pairs",
 		Columns: []report.Column{{Name: "Measure", Key: true}, {Name: "n", Number: true}, {Name: "mean", Number: true, Digits: 3, Better: report.Higher}, {Name: "min", Number: true, Digits: 3}, {Name: "max", Number: true, Digits: 3}}}
 	identical := report.Absent("no_pairs")
 	if a.Identical.Share != nil {
@@ -248,12 +258,13 @@ func answersPart(c *Compared) report.Section {
 			identical = identical.Spread(report.Spread{Lo: iv.Lo, Hi: iv.Hi, N: a.Identical.Whole, Kind: report.SpreadInterval})
 		}
 	}
-	p.Table.Add(report.Text("identical answers"), report.Count(a.Identical.Whole), identical, report.Absent("a_share"), report.Absent("a_share"))
+	ids := c.firstExchanges()
+	p.Table.Add(report.Text("identical answers").Of(ids...), report.Count(a.Identical.Whole), identical, report.Absent("a_share"), report.Absent("a_share"))
 	for _, m := range []struct {
 		name string
 		m    compare.Measure
 	}{{"prefix agreement", a.Prefix}, {"difflib ratio", a.Difflib}} {
-		p.Table.Add(report.Text(m.name), report.Count(m.m.N), report.Optional(m.m.Mean, "no_pairs"), report.Optional(m.m.Min, "no_pairs"), report.Optional(m.m.Max, "no_pairs"))
+		p.Table.Add(report.Text(m.name).Of(ids...), report.Count(m.m.N), report.Optional(m.m.Mean, "no_pairs"), report.Optional(m.m.Min, "no_pairs"), report.Optional(m.m.Max, "no_pairs"))
 	}
 	var grades []string
 	for _, g := range []string{"high agreement", "moderate", "low", "diverged"} {

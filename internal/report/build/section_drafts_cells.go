@@ -113,7 +113,7 @@ func (g *Grid) tuningPart() (report.Section, bool) {
 		mean := meanOf(t.qs)
 		acceptance := report.Absent("not_reported")
 		if s := stat.Summarize(t.acceptance); s.Median != nil {
-			acceptance = report.Number(*s.Median).Spread(spreadOf(s)).Based(exchange.BasisReported)
+			acceptance = report.Number(*s.Median).Spread(spreadOf(s)).Based(exchange.BasisReported).In("mtp")
 		}
 		p.Table.Add(report.Text(t.model), report.Text(g.label(t.col, t.model, m)), report.Text(t.name), textOr(strings.Join(t.drafters.order, ", "), "not_stated"), mean.cell().In("mtp"), report.Text(mean.words()),
 			report.Count(mean.n), acceptance, report.Count(t.failed), tuningVerdict(t, &mean, all))

@@ -40,7 +40,7 @@ func (t *Target) missed(r *Run) (median float64, missed, known bool) {
 // targetsSection is what was to be reached, with what was missed first.
 func (e *Evidence) targetsSection() (report.Section, bool) {
 	s := report.Section{ID: "targets", Title: "Stated targets"}
-	s.Table = report.Table{Formula: "median of the run against the stated number", Source: "targets as they were given to this report; exchanges of each run",
+	s.Table = report.Table{Formula: "median of the run against the stated number", Source: "targets as they were given to this report; exchanges of each run", Sample: "all exchanges of the run that give one",
 		Columns: []report.Column{{Name: "Run", Key: true}, {Name: "Target", Key: true}, {Name: "median", Number: true, Digits: 1}, {Name: "reached"}}}
 	var reached [][]report.Cell
 	for _, r := range e.Runs {

@@ -66,7 +66,7 @@ func (e *Evidence) repeats(metric string) bool {
 func (e *Evidence) outcomesPart() report.Section {
 	p := report.Section{ID: "outcomes", Title: "What was sent and how it ended"}
 	p.Table = report.Table{Formula: "in flight: median over the requests of how many ran when each was sent; tokens a second: of complete answers, over the whole run and over its steady window (at least 90 % of the peak in flight)",
-		Source: "exchanges of the store; warm-ups are in no figure", Columns: []report.Column{{Name: "Run", Key: true}, {Name: "State"}, {Name: "Exchanges", Number: true}, {Name: "complete", Number: true},
+		Source: "exchanges of the store; warm-ups are in no figure", Sample: "all requests of the run", Columns: []report.Column{{Name: "Run", Key: true}, {Name: "State"}, {Name: "Exchanges", Number: true}, {Name: "complete", Number: true},
 			{Name: "failed", Number: true, Better: report.Lower}, {Name: "warm-ups", Number: true}, {Name: "in flight", Number: true}, {Name: "peak", Number: true}, {Name: "seconds", Number: true, Digits: 1},
 			rateColumn("whole run"), rateColumn("steady")}}
 	for _, r := range e.Runs {
@@ -80,7 +80,7 @@ func (e *Evidence) outcomesPart() report.Section {
 		if run.Exchanges > complete {
 			failed = failed.Toned(report.Bad).In("failures").Titled(outcomesText(run.Outcomes))
 		}
-		p.Table.Add(report.Text(r.Label), state, report.Count(run.Exchanges).In(evidenceID(r)), report.Count(complete), failed, report.Count(run.Warmups),
+		p.Table.Add(report.Text(r.Label).In(evidenceID(r)), state, report.Count(run.Exchanges).In(evidenceID(r)), report.Count(complete), failed, report.Count(run.Warmups),
 			report.Count(load.InFlight), report.Count(load.Peak), report.Number(load.WholeS), report.Optional(load.WholeTPS, "no_token_count"), report.Optional(load.SteadyTPS, "no_token_count"))
 	}
 	return p
@@ -152,7 +152,7 @@ func summaryRow(r *Run, g *group, m measure.RunMetric) []report.Cell {
 	if s.Interval != nil {
 		interval = report.Text(fmt.Sprintf("%.1f to %.1f", s.Interval.Lo, s.Interval.Hi))
 	}
-	least := func(v *float64, why exchange.Reason) report.Cell { return report.Optional(v, why).Based(m.Basis) }
+	least := func(v *float64, why exchange.Reason) report.Cell { return ids(report.Optional(v, why).Based(m.Basis)) }
 	return []report.Cell{report.Text(r.Label), textOr(g.model, "not_named"), textOr(g.scenario, "no_suite"), report.Count(s.N), median, interval,
 		least(s.Min, "no_samples"), least(s.Max, "no_samples"), least(s.P90, stat.ReasonSampleFloor), least(s.P99, stat.ReasonSampleFloor), excludedCell(m.Excluded)}
 }
@@ -259,6 +259,7 @@ func (e *Evidence) timelinesSection() (report.Section, bool) {
 		Lead: []string{"Where the time of single exchanges went, by our clock: waiting, thinking and answering, a stroke for each event with generated content. What engines say of queue and load is theirs."}}
 	for _, r := range e.Runs {
 		p := report.Section{ID: "timelines-" + slug(r.Label), Title: r.Label}
+		p.Table.Source, p.Table.Formula, p.Table.Sample = "stamps of each exchange", "as in the table of methods", "one exchange a row"
 		p.Table.Columns = []report.Column{{Name: "Exchange"}, {Name: "which"}, {Name: "prompt", Unit: "tokens", Number: true}, {Name: "answer", Unit: "tokens", Number: true}, {Name: "TTFT", Unit: "ms", Number: true, Digits: 1}, {Name: "whole", Unit: "ms", Number: true, Digits: 1}}
 		falls := slices.Clone(r.falls)
 		slices.SortStableFunc(falls, func(a, b fall) int { return cmp.Compare(a.row.Seq, b.row.Seq) })
@@ -281,6 +282,7 @@ func (e *Evidence) evidenceSection() (report.Section, bool) {
 	for _, r := range e.Runs {
 		p := report.Section{ID: evidenceID(r), Title: r.Label, Folded: true}
 		p.Table.Omitted = r.unlisted
+		p.Table.Source, p.Table.Formula, p.Table.Sample = "the store", "as in the table of methods", "one exchange a row"
 		p.Table.Columns = []report.Column{{Name: "#", Number: true}, {Name: "Exchange"}, {Name: "Model"}, {Name: "prompt", Number: true}, {Name: "cached", Number: true}, {Name: "answer", Number: true}, {Name: "TTFT", Unit: "ms", Number: true, Digits: 1},
 			{Name: "prefill", Unit: "tok/s", Number: true, Digits: 1}, {Name: "decode", Unit: "tok/s", Number: true, Digits: 1}, {Name: "whole", Unit: "ms", Number: true, Digits: 1}, {Name: "Outcome"}, {Name: "Flags"}}
 		for i := range r.listed {

@@ -4,15 +4,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/report"
 )
 
 // configurationsPart is what the result files say of where their cells ran.
 func (g *Grid) configurationsPart() report.Section {
 	p := report.Section{ID: "configurations", Title: "Configurations of the matrix"}
-	p.Table = report.Table{Source: "result files: what the running engines said when the cells were measured", Columns: []report.Column{{Name: "Source", Key: true}, {Name: "Configuration", Key: true}, {Name: "Engine's build"}, {Name: "Weights"},
-		{Name: "Cells", Number: true}, {Name: "ok", Number: true}, {Name: "fail", Number: true}, {Name: "skipped", Number: true}, {Name: "Asked for"}, {Name: "Ran on"},
-		{Name: "Model memory", Unit: "GiB", Number: true, Digits: 2}, {Name: "Measured by"}}}
+	p.Table = report.Table{Source: "result files: what the running engines said when the cells were measured",
+		Formula: "model memory: growth of the server's memory from its start to its readiness, of the GPU where that is known", Sample: "the largest of the cells", Columns: []report.Column{{Name: "Source", Key: true}, {Name: "Configuration", Key: true}, {Name: "Engine's build"}, {Name: "Weights"},
+			{Name: "Cells", Number: true}, {Name: "ok", Number: true}, {Name: "fail", Number: true}, {Name: "skipped", Number: true}, {Name: "Asked for"}, {Name: "Ran on"},
+			{Name: "Model memory", Unit: "GiB", Number: true, Digits: 2}, {Name: "Measured by"}}}
 	m := &marks{}
 	for _, c := range g.configurations() {
 		p.Table.Add(c.cells(g, m)...)
@@ -27,6 +29,7 @@ type configuration struct {
 	counts                                         map[string]int
 	builds, weights, asked, ran, harnesses, starts set[string]
 	memory                                         int64
+	ids                                            []exchange.ID // the first ones
 }
 
 func (g *Grid) configurations() []*configuration {
@@ -42,6 +45,7 @@ func (g *Grid) configurations() []*configuration {
 		}
 		conf.counts[c.Status]++
 		conf.memory = max(conf.memory, c.ModelMemory)
+		conf.ids = append(conf.ids, c.Exchanges[:min(len(c.Exchanges), max(0, firstIDs-len(conf.ids)))]...)
 		for _, fact := range []struct {
 			into *set[string]
 			name string
@@ -57,7 +61,7 @@ func (g *Grid) configurations() []*configuration {
 func (c *configuration) cells(g *Grid, m *marks) []report.Cell {
 	size := report.Absent("not_known")
 	if c.memory > 0 {
-		size = report.Number(float64(c.memory) / (1 << 30))
+		size = report.Number(float64(c.memory) / (1 << 30)).Of(c.ids...)
 	}
 	builds := told(c.builds)
 	if len(c.builds.order) > 1 {
