@@ -61,6 +61,7 @@ const (
 	ourUpstream    = "benchproxy.upstream"
 	ourBuild       = "benchproxy.engine.build"
 	ourCell        = "benchproxy.cell"
+	ourCase        = "benchproxy.case"
 	ourWave        = "benchproxy.wave"
 	ourItem        = "benchproxy.item"
 	ourOutcome     = "benchproxy.outcome"

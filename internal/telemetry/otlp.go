@@ -3,6 +3,7 @@ package telemetry
 import (
 	"encoding/binary"
 	"math"
+	"runtime"
 	"slices"
 	"time"
 
@@ -113,6 +114,7 @@ func (p *protobuf) spans(list []sdktrace.ReadOnlySpan) {
 		at = p.open(2)
 		p.span(s)
 		p.close(at)
+		runtime.Gosched() // a batch takes milliseconds, and what moves streams goes first
 	}
 	p.close(within)
 	p.text(3, about.SchemaURL())

@@ -262,8 +262,8 @@ func (t *Tracing) Measured(x *exchange.Exchange, a *measure.Analysis) {
 		return
 	}
 	spans := t.build(x, a)
-	if p.cell != nil {
-		p.run.reach(p.cell, spans.client.end)
+	if p.run != nil {
+		p.run.settle(p, x)
 	}
 	t.mu.Lock()
 	p.spans = spans
