@@ -91,7 +91,10 @@ func (w Waterfall) axis(c *canvas, height float64) {
 
 // tick is an instant of the axis; all have one unit.
 func (w Waterfall) tick(ms float64) string {
-	if w.End < 1000 {
+	switch {
+	case w.End < 1:
+		return Number(ms*1e3) + " us"
+	case w.End < 1000:
 		return Number(ms) + " ms"
 	}
 	return Number(ms/1e3) + " s"

@@ -2,8 +2,11 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/benchproxy/benchproxy/internal/chart"
@@ -11,7 +14,7 @@ import (
 	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
-	"github.com/benchproxy/benchproxy/internal/wire"
+	"github.com/benchproxy/benchproxy/recorder"
 )
 
 // The bounds of a comparison.
@@ -28,6 +31,8 @@ type compareBody struct {
 	Diverges   bool
 	Divergence compare.Divergence
 	Rows       []comparedMetric
+	Takes      []takeRow // of the one that is named, where the other is not
+	MoreTakes  string    // address of all of them, "" where these are
 }
 
 // Whole reports whether there are two takes to show.
@@ -39,7 +44,10 @@ type takeSide struct {
 	Run       string
 	Engine    string
 	Waterfall chart.SVG
+	Narrow    chart.SVG // the same for a phone
 	Texts     []parted
+
+	fall chart.Waterfall
 }
 
 // Name is the model.
@@ -53,6 +61,9 @@ type parted struct {
 	Own     []segment
 	More    int // characters behind that are not shown
 }
+
+// Empty reports whether this one has nothing there.
+func (p parted) Empty() bool { return p.Shared == nil && p.Own == nil }
 
 // comparedMetric is a metric of both.
 type comparedMetric struct {
@@ -73,29 +84,103 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	b := &compareBody{IDs: [2]string{strings.TrimSpace(q.Get("a")), strings.TrimSpace(q.Get("b"))}}
 	if b.IDs[0] == "" || b.IDs[1] == "" {
-		return s.show(w, began, frame{Title: "side by side", Nav: "compare", Body: b}, "compare", wholePage)
-	}
-	for i, name := range []string{"a", "b"} {
-		id := strings.ToUpper(b.IDs[i])
-		if !exchange.ValidID(id) {
-			return fmt.Errorf("%w: %s=%q is not the id of an exchange", exchange.ErrUsage, name, oneLine(id, 40))
-		}
-		x, row, err := s.o.Store.Exchange(exchange.ID(id))
-		if err != nil {
+		if err := s.others(b); err != nil {
 			return err
 		}
-		side := takeSide{Detail: measure.Detail(x, row), Run: string(x.Run), Waterfall: waterfallOf(x, wire.Parse(x), halfWidth)}
-		if run, err := s.o.Store.Run(string(x.Run)); err == nil {
-			side.Run = runName(&run)
-		}
-		side.Engine = cmp.Or(x.Identity.Engine, "engine not read") + " " + x.Identity.Version
-		b.Sides[i] = side
+		return s.show(w, began, frame{Title: "side by side", Nav: "compare", Body: b}, "compare", wholePage)
 	}
+	for i := range b.IDs {
+		if err := s.fillSide(b, i); err != nil {
+			return err
+		}
+	}
+	b.draw()
 	b.SameKey = b.Sides[0].Detail.Key == b.Sides[1].Detail.Key && b.Sides[0].Detail.Key != ""
 	b.Divergence, b.Diverges = compare.Diverge(compare.AnswerOf(&b.Sides[0].Detail), compare.AnswerOf(&b.Sides[1].Detail))
 	b.part()
 	b.metrics()
 	return s.show(w, began, frame{Title: "side by side", Nav: "compare", Body: b}, "compare", wholePage)
+}
+
+// idOf is the id of an exchange that side i is asked for with.
+func (b *compareBody) idOf(i int) (exchange.ID, error) {
+	id := strings.ToUpper(b.IDs[i])
+	if !exchange.ValidID(id) {
+		return "", fmt.Errorf("%w: %s=%q is not the id of an exchange", exchange.ErrUsage, []string{"a", "b"}[i], oneLine(id, 40))
+	}
+	return exchange.ID(id), nil
+}
+
+// fillSide reads one of the two.
+func (s *Server) fillSide(b *compareBody, i int) error {
+	id, err := b.idOf(i)
+	if err != nil {
+		return err
+	}
+	x, row, err := s.o.Store.Exchange(id)
+	if err != nil {
+		return err
+	}
+	a := measure.Analyze(x)
+	side := takeSide{Detail: measure.DetailOf(x, a, row), Run: string(x.Run), fall: waterfallOf(x, a.Transcript)}
+	if run, err := s.o.Store.Run(string(x.Run)); err == nil {
+		side.Run = runName(&run)
+	}
+	side.Engine = cmp.Or(x.Identity.Engine, "engine not read") + " " + x.Identity.Version
+	b.Sides[i] = side
+	return nil
+}
+
+// draw draws both on one scale of time.
+func (b *compareBody) draw() {
+	end := max(b.Sides[0].fall.End, b.Sides[1].fall.End)
+	for i := range b.Sides {
+		side := &b.Sides[i]
+		side.fall.End = end
+		side.Waterfall, side.Narrow = drawnAt(side.fall, halfWidth), drawnAt(side.fall, narrowWidth)
+	}
+}
+
+// others are the takes that one exchange alone can be set beside; none where its id is not whole yet.
+func (s *Server) others(b *compareBody) error {
+	given := 0
+	if b.IDs[0] == "" {
+		given = 1
+	}
+	if b.IDs[given] == "" {
+		return nil
+	}
+	id, err := b.idOf(given)
+	if err != nil {
+		return nil
+	}
+	_, row, err := s.o.Store.Exchange(id)
+	if errors.Is(err, exchange.ErrMiss) || err == nil && row.Key == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	takes, more, err := s.o.Store.TakesAfter(row.Key, recorder.Take{}, takesShown)
+	if err != nil {
+		return err
+	}
+	takes = slices.DeleteFunc(takes, func(t recorder.Take) bool { return t.ID == id })
+	if b.Takes = s.takeRows(takes, id); more {
+		b.MoreTakes = takesAddress(row.Key) + "?with=" + string(id)
+	}
+	return nil
+}
+
+// With is the address of the one that is named beside another.
+func (b *compareBody) With(id string) string {
+	ids := b.IDs
+	if ids[0] == "" {
+		ids[0] = id
+	} else {
+		ids[1] = id
+	}
+	return "/compare?a=" + url.QueryEscape(ids[0]) + "&b=" + url.QueryEscape(ids[1])
 }
 
 // part cuts each channel where the two answers part.

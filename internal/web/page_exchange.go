@@ -31,10 +31,11 @@ const (
 	askedBytes  = 64 << 20  // of either, where it is asked for
 )
 
-// The widths of a waterfall over a whole page and over half of one, in CSS pixels.
+// The widths of a waterfall over a whole page, over half of one, and on a phone, in CSS pixels.
 const (
-	wholeWidth = 1240
-	halfWidth  = 620
+	wholeWidth  = 1240
+	halfWidth   = 620
+	narrowWidth = 340
 )
 
 // exchangeBody is everything about one exchange.
@@ -44,6 +45,7 @@ type exchangeBody struct {
 	Run       exchange.Run
 	Facts     [][2]string
 	Waterfall chart.SVG
+	Narrow    chart.SVG // the same for a phone
 	Present   []metricRow
 	Missing   []metricRow
 	Request   message
@@ -136,7 +138,8 @@ func (s *Server) exchangePage(w http.ResponseWriter, r *http.Request) error {
 		b.Run = exchange.Run{ID: x.Run} // the exchange is there and can be shown without it
 	}
 	b.Facts = factsOf(x, &b.Detail)
-	b.Waterfall = waterfallOf(x, a.Transcript, wholeWidth)
+	fall := waterfallOf(x, a.Transcript)
+	b.Waterfall, b.Narrow = drawnAt(fall, wholeWidth), drawnAt(fall, narrowWidth)
 	b.metrics()
 	room := &excerpts{left: pageText}
 	b.texts(room)
@@ -164,6 +167,17 @@ func (b *exchangeBody) Good() bool { return b.Detail.Outcome == exchange.Outcome
 
 // Verdict is the outcome with what makes it special.
 func (b *exchangeBody) Verdict() string { return outcomeText(&b.Detail.Summary) }
+
+// Trouble is what an exchange without an answer came to, "" for one that came to its end.
+func (b *exchangeBody) Trouble() string {
+	switch c := b.Detail.Cause; {
+	case b.Good():
+		return ""
+	case c != nil:
+		return c.Code + ": " + c.Text
+	}
+	return b.Verdict()
+}
 
 // RunName is the name of the run, or its id.
 func (b *exchangeBody) RunName() string { return runName(&b.Run) }

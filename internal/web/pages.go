@@ -144,6 +144,9 @@ func (s *Server) routePages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /takes/{key}", s.stored(s.takesPage))
 	mux.HandleFunc("GET /compare", s.stored(s.oneByOne(s.comparePage)))
 	mux.HandleFunc("GET /static/{file}", s.static)
+	mux.HandleFunc("GET /", s.page(func(_ http.ResponseWriter, r *http.Request) error {
+		return fmt.Errorf("%w: there is no page %q", exchange.ErrMiss, oneLine(r.URL.Path, 100))
+	}))
 }
 
 // staticTypes are the types of the files of ours.

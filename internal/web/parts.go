@@ -130,9 +130,9 @@ var kindNames = [...]struct {
 	name string
 }{{wire.KindReasoning, "reasoning"}, {wire.KindText, "text"}, {wire.KindTool, "tool call"}, {wire.KindRefusal, "refusal"}, {wire.KindMedia, "media"}}
 
-// waterfallOf draws where the time of an exchange went, from its acceptance on.
-func waterfallOf(x *exchange.Exchange, t *wire.Transcript, width float64) chart.SVG {
-	w := chart.Waterfall{Title: "where the time went", Width: width}
+// waterfallOf is where the time of an exchange went, from its acceptance on.
+func waterfallOf(x *exchange.Exchange, t *wire.Transcript) chart.Waterfall {
+	w := chart.Waterfall{Title: "where the time went"}
 	var first, last exchange.Mark
 	lanes := map[string][]float64{}
 	for _, e := range t.Events {
@@ -166,6 +166,9 @@ func waterfallOf(x *exchange.Exchange, t *wire.Transcript, width float64) chart.
 	}
 	add("request in", m.Accepted, m.RequestRead, true)
 	add("proxy", m.RequestRead, m.SendStart, false)
+	if !m.SendStart.Happened() {
+		add("not sent", m.RequestRead, m.ClientDone, true)
+	}
 	add("send", m.SendStart, m.SendDone, false)
 	add("head", m.SendStart, m.HeaderRead, true)
 	if first.Happened() {
@@ -176,6 +179,12 @@ func waterfallOf(x *exchange.Exchange, t *wire.Transcript, width float64) chart.
 		add("body", m.HeaderRead, m.BodyEnd, false)
 	}
 	add("client", m.BodyEnd, m.ClientDone, false)
+	return w
+}
+
+// drawnAt is a waterfall of some width.
+func drawnAt(w chart.Waterfall, width float64) chart.SVG {
+	w.Width = width
 	return w.SVG()
 }
 
@@ -215,7 +224,10 @@ func (l eventList) Next() int {
 	return l.From + pageEvents
 }
 
-// Last is the number of the last event shown, counted from 1.
+// First and Last are the numbers of the first and last event shown, counted from 1.
+func (l eventList) First() int { return l.From + 1 }
+
+// Last is the number of the last one.
 func (l eventList) Last() int { return l.From + len(l.Rows) }
 
 // eventsOf is the page of events that begins with number from.
@@ -236,7 +248,7 @@ func eventsOf(x *exchange.Exchange, t *wire.Transcript, from int) eventList {
 			}
 		}
 		if lo, hi := max(e.Start, 0), min(e.End, int64(len(body))); lo < hi {
-			raw := body[lo:hi]
+			raw := bytes.TrimRight(body[lo:hi], "\r\n") // what parts it from the next one would be an empty line in each row
 			row.Raw, row.Cut = visible(string(raw[:min(len(raw), eventBytes)]), eventBytes)
 			row.Cut += len(raw) - min(len(raw), eventBytes)
 		}
@@ -349,6 +361,14 @@ func turnsOf(x *exchange.Exchange, room *excerpts) (out []turn) {
 	return out
 }
 
+// sizeNote tells of a part that is not shown how long it is, where that is much.
+func sizeNote(n int) string {
+	if n < 1024 {
+		return ""
+	}
+	return ", " + bytesText(int64(n))
+}
+
 // contentText is the text of a message: a string, the texts of its parts, or else its JSON.
 func contentText(content json.RawMessage) string {
 	if len(content) == 0 || string(content) == "null" {
@@ -358,17 +378,21 @@ func contentText(content json.RawMessage) string {
 	if json.Unmarshal(content, &text) == nil {
 		return text
 	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
+	var parts []json.RawMessage
 	if json.Unmarshal(content, &parts) != nil {
 		return string(content)
 	}
 	var out []string
-	for i, p := range parts {
+	for i, part := range parts {
+		var p struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(part, &p) != nil {
+			return string(content)
+		}
 		if p.Text == "" {
-			p.Text = "[part " + strconv.Itoa(i+1) + ": " + p.Type + "]"
+			p.Text = "[part " + strconv.Itoa(i+1) + ": " + p.Type + sizeNote(len(part)) + "]"
 		}
 		out = append(out, p.Text)
 	}

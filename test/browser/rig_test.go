@@ -237,10 +237,16 @@ func (b *tab) arrived(expression string) {
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err == nil {
-		err = os.WriteFile(filepath.Join(setting(b.t, "TEST_PICTURES"), name+".png"), png, 0o600)
-	}
 	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.keep(name, png)
+}
+
+// keep leaves a picture for people.
+func (b *tab) keep(name string, png []byte) {
+	b.t.Helper()
+	if err := os.WriteFile(filepath.Join(setting(b.t, "TEST_PICTURES"), name+".png"), png, 0o600); err != nil {
 		b.t.Fatal(err)
 	}
 }

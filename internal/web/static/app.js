@@ -93,7 +93,10 @@ async function search() {
     bar.value = f.looked;
     words.textContent = f.error ? f.error : `${f.full ? "the first " : ""}${number(f.full ? rows.children.length : f.hits)} found in ${number(f.looked)} of ${number(f.of)}` + (f.done ? "" : " …");
     if (f.done) ended();
-    if (f.done && !f.error && !f.hits) document.querySelector("#none").hidden = false;
+    if (f.done && !f.error && !f.hits) {
+      document.querySelector("#none").hidden = false;
+      rows.closest(".scroll").hidden = true;
+    }
   };
   try {
     await lines(rows.dataset.search, stop.signal, take);

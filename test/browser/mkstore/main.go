@@ -1,5 +1,5 @@
 // Command mkstore writes a store with as many exchanges as asked for, as a recording of an engine would hold them: streams
-// of several models, errors, and answers that left early. With -hostile it adds a run of answers that attack the page.
+// of several models, errors, and answers that left early; and a run of one exchange of each form. With -hostile it adds a run of answers that attack the page.
 package main
 
 import (
@@ -37,6 +37,9 @@ func fill(dir string, n int, hostile bool) error {
 		return err
 	}
 	err = write(s, "many", n, ordinary)
+	if forms := shapes(); err == nil {
+		err = write(s, "shapes", len(forms), func(i int) *exchange.Exchange { return forms[i] })
+	}
 	if err == nil && hostile {
 		err = write(s, "hostile", len(attacks), func(i int) *exchange.Exchange { return attacks[i].exchange(i) })
 	}
