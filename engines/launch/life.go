@@ -20,6 +20,7 @@ type life struct {
 	stop   context.CancelFunc // of running probes
 	ctx    context.Context
 	wg     sync.WaitGroup // of running probes
+	unseen int            // probes that were answered by a process that cannot be seen
 	silent int            // probes in a row that connected and heard nothing
 	status Status
 }
@@ -147,7 +148,13 @@ func (l *life) weigh(r probe) (e end, settled bool) {
 	} else {
 		l.silent++
 	}
-	if o, known := p.owner(); known && !o.ours {
+	o, known := p.owner()
+	if known && o.pid == 0 && l.unseen == 0 { // it may be ours, which is just ending: then the next check finds nobody
+		l.unseen++
+		l.publish(Loading, fmt.Sprintf("its port answers, and belongs to %s", o))
+		return end{}, false
+	}
+	if known && !o.ours {
 		return end{state: Failed, when: hintExit, theirs: true, reason: fmt.Sprintf(
 			"port %d answers, and it belongs to %s, not to the process that was started", p.port, o)}, true
 	}
@@ -185,7 +192,7 @@ func (l *life) died(when string) end {
 
 // portTaken names who took the port between the choice of it and the engine's own try.
 func (l *life) portTaken() string {
-	if o, known := l.p.owner(); known && !o.ours {
+	if o, known := l.p.owner(); known && !o.ours && o.pid != 0 { // who cannot be seen may be the engine, which is just ending
 		return fmt.Sprintf("; port %d is in use by %s", l.p.port, o)
 	}
 	return ""

@@ -50,20 +50,29 @@ type download struct {
 
 	part      *part
 	result    Result
-	whole     bool // the server's ranges are not to be trusted: everything is asked for
-	mismatch  int  // how often the whole had another digest than the hub told
+	whole     bool  // the server's ranges are not to be trusted: everything is asked for
+	mismatch  int   // how often the whole had another digest than the hub told
+	listing   *told // what the hub's listing tells; nil before it was asked
 	mediaType string
 	state     atomic.Pointer[Progress]
 }
 
 // Run fetches the file, however often that takes. What was fetched stays for a later Run when it fails or ctx ends.
 func (d *download) Run(ctx context.Context) (Result, error) {
-	p, err := openPart(d.file.Path, d.file.URL, d.o.Mode == ModeForce)
+	p, err := openPart(ctx, d.file.Path, d.file.URL, d.o.Mode == ModeForce)
 	if err != nil {
 		return d.failed(err)
 	}
 	d.part = p
 	defer p.close()
+	if there, err := isFile(d.file.Path); err != nil || there >= 0 && d.o.Mode != ModeForce { // another process was faster
+		if err != nil {
+			return d.failed(err)
+		}
+		d.result.Bytes, d.result.Kept = there, true
+		d.tell(PhaseDone)
+		return d.result, p.drop()
+	}
 	defer d.disk.release(d)
 	d.result.Resumed = p.have
 	for tries, most := 0, p.have; ; {
@@ -159,11 +168,29 @@ func (d *download) attempt(outer context.Context) error {
 		return unanswered(ctx, err)
 	}
 	defer resp.Body.Close()
+	d.lookUp(ctx, &facts)
+	watchdog.Reset(d.o.Stall)
 	length, err := d.accept(resp, facts)
 	if err != nil || length == 0 {
 		return err
 	}
 	return d.take(ctx, resp, length, watchdog)
+}
+
+// lookUp adds what the hub's listing tells, once, where the way to the file did not tell its digest.
+func (d *download) lookUp(ctx context.Context, facts *told) {
+	t := treeOf(d.file.URL)
+	if facts.sha256 != "" || t == nil {
+		return
+	}
+	if d.listing == nil {
+		d.listing = &told{size: -1}
+		d.listing.size, d.listing.sha256 = d.origin.listed(ctx, t, facts.commit)
+	}
+	facts.sha256 = d.listing.sha256
+	if facts.size < 0 {
+		facts.size = d.listing.size
+	}
 }
 
 // unanswered says why a request got no answer. Its URL is left out: redirects may have led to a signed one.
@@ -269,6 +296,10 @@ func (d *download) acceptRange(resp *http.Response, facts told) (int64, error) {
 		d.whole = true
 		return 0, again("the file has changed since its download began")
 	}
+	if n.SHA256 == "" && d.part.note.SHA256 == "" && d.part.note.ETag != "" && n.ETag == "" {
+		d.whole = true
+		return 0, again("the server sends a part, and does not say that it is one of the same file")
+	}
 	if n.SHA256 == "" {
 		n.SHA256 = d.part.note.SHA256
 	}
@@ -289,7 +320,7 @@ func (n *note) contradicts(other note) bool {
 	if n.SHA256 != "" && other.SHA256 != "" {
 		return n.SHA256 != other.SHA256
 	}
-	return differ(n.ETag, other.ETag)
+	return differ(n.ETag, other.ETag) || n.ETag == "" && other.ETag == "" && differ(n.Modified, other.Modified)
 }
 
 // differ says whether two statements contradict each other: one that was not made contradicts nothing.

@@ -156,11 +156,16 @@ func redirected(resp *http.Response, from *url.URL) (*url.URL, error) {
 // mostAfter is the longest time that a server may make us wait.
 const mostAfter = 2 * time.Minute
 
-// retryAfter is how long a response asks to wait, in seconds; dates are not read.
+// retryAfter is how long a response asks to wait: a number of seconds, or until a date by the server's own clock.
 func retryAfter(h http.Header) time.Duration {
-	n, err := strconv.Atoi(strings.TrimSpace(h.Get("Retry-After")))
-	if err != nil || n < 0 {
+	text := strings.TrimSpace(h.Get("Retry-After"))
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return min(time.Duration(n)*time.Second, mostAfter)
+	}
+	until, err := http.ParseTime(text)
+	now, err2 := http.ParseTime(h.Get("Date"))
+	if err != nil || err2 != nil {
 		return 0
 	}
-	return min(time.Duration(n)*time.Second, mostAfter)
+	return min(max(until.Sub(now), 0), mostAfter)
 }

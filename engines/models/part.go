@@ -1,6 +1,7 @@
 package models
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -53,20 +54,15 @@ func (n *note) ifRange() string {
 }
 
 // openPart opens the part of a file, and reads what it holds when it is one of the same URL that can be gone on with. No
-// other process writes to it until it is closed.
-func openPart(target, url string, fresh bool) (*part, error) {
+// other process writes to it until it is closed. The end of ctx ends the reading.
+func openPart(ctx context.Context, target, url string, fresh bool) (*part, error) {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return nil, err
 	}
 	p := &part{path: target + ".part", target: target, hash: sha256.New(), note: note{URL: url, Size: -1}}
-	file, err := os.OpenFile(p.path, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
+	var err error
+	if p.file, err = lockPart(p.path); err != nil {
 		return nil, err
-	}
-	p.file = file
-	if err := lockFile(file); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("%w: another process downloads it", err)
 	}
 	b, err := os.ReadFile(p.notePath())
 	var old note
@@ -74,11 +70,52 @@ func openPart(target, url string, fresh bool) (*part, error) {
 		return p, p.restart()
 	}
 	p.note = old
-	if p.have, err = io.Copy(p.hash, file); err != nil {
-		file.Close()
+	if err := p.reread(ctx); err != nil {
+		p.file.Close()
 		return nil, fmt.Errorf("read part: %w", err)
 	}
 	return p, nil
+}
+
+// lockPart opens a part that no other process has. What is no file, such as a link that leads elsewhere, is refused.
+func lockPart(path string) (*os.File, error) {
+	for range 10 {
+		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%w: %s is there and is no file", exchange.ErrUsage, path)
+		}
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		if err := lockFile(file); err != nil {
+			file.Close()
+			return nil, fmt.Errorf("%w: another process downloads it", err)
+		}
+		mine, err := file.Stat()
+		there, err2 := os.Lstat(path)
+		if err == nil && err2 == nil && os.SameFile(mine, there) {
+			return file, nil
+		}
+		file.Close() // it was finished, and renamed, between opening and locking
+	}
+	return nil, errors.New("other processes begin and end downloads of it")
+}
+
+// reread takes what the part holds, up to the size of the whole: what is behind that is of nothing.
+func (p *part) reread(ctx context.Context) error {
+	for ctx.Err() == nil {
+		n, err := io.CopyN(p.hash, p.file, 16<<20)
+		p.have += n
+		switch {
+		case errors.Is(err, io.EOF) && p.note.Size >= 0 && p.have > p.note.Size:
+			return p.restart()
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return context.Cause(ctx)
 }
 
 func (p *part) notePath() string { return p.path + ".json" }
@@ -115,7 +152,7 @@ func (p *part) keep(n note) error {
 		return err
 	}
 	if err := os.WriteFile(p.notePath(), b, 0o644); err != nil {
-		return fmt.Errorf("write note of part: %w", err)
+		return fmt.Errorf("write note of part: %w", noSpace(err))
 	}
 	p.note = n
 	return nil
@@ -126,10 +163,15 @@ func (p *part) Write(b []byte) (int, error) {
 	n, err := p.file.Write(b)
 	p.hash.Write(b[:n]) // a hash takes every write
 	p.have += int64(n)
+	return n, noSpace(err)
+}
+
+// noSpace is an error of a full disk as such, and any other as it is.
+func noSpace(err error) error {
 	if outOfSpace(err) {
-		err = fmt.Errorf("%w: %w", exchange.ErrNoSpace, err)
+		return fmt.Errorf("%w: %w", exchange.ErrNoSpace, err)
 	}
-	return n, err
+	return err
 }
 
 func (p *part) sum() string { return hex.EncodeToString(p.hash.Sum(nil)) }
@@ -144,16 +186,20 @@ func (p *part) starts(n int) []byte {
 // finish gives the part its name, when all of it is on the disk.
 func (p *part) finish() error {
 	if err := p.file.Sync(); err != nil {
-		return fmt.Errorf("write part to the disk: %w", err)
+		return fmt.Errorf("write part to the disk: %w", noSpace(err))
 	}
-	if err := p.file.Close(); err != nil { // before: Windows renames no open file
-		return fmt.Errorf("close part: %w", err)
-	}
+	err := renameOpen(p.file, p.path, p.target)
 	p.file = nil
-	if err := os.Rename(p.path, p.target); err != nil {
-		return fmt.Errorf("rename part: %w", err)
+	if err != nil {
+		return err
 	}
 	return gone(os.Remove(p.notePath()))
+}
+
+// drop throws the part away, since the file is there.
+func (p *part) drop() error {
+	p.have = 0
+	return p.restart()
 }
 
 // close leaves the part for a later download; an empty one is removed.

@@ -4,6 +4,7 @@ package models
 
 import (
 	"errors"
+	"fmt"
 	"os"
 )
 
@@ -14,3 +15,14 @@ func freeSpace(string) (int64, error) { return 0, errors.ErrUnsupported }
 func lockFile(*os.File) error { return nil }
 
 func outOfSpace(error) bool { return false }
+
+// renameOpen renames an open file and closes it: the lock is held until it has its name.
+func renameOpen(f *os.File, from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return errors.Join(fmt.Errorf("rename part: %w", err), f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("close part: %w", err)
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ package models
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 )
@@ -24,4 +25,15 @@ func lockFile(f *os.File) error {
 
 func outOfSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// renameOpen renames an open file and closes it: the lock is held until it has its name.
+func renameOpen(f *os.File, from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return errors.Join(fmt.Errorf("rename part: %w", err), f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("close part: %w", err)
+	}
+	return nil
 }

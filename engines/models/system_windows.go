@@ -2,6 +2,7 @@ package models
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 
@@ -31,3 +32,14 @@ func lockFile(f *os.File) error {
 }
 
 func outOfSpace(err error) bool { return errors.Is(err, syscall.Errno(windows.ERROR_DISK_FULL)) }
+
+// renameOpen closes a file and renames it: Windows renames no open file.
+func renameOpen(f *os.File, from, to string) error {
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("close part: %w", err)
+	}
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("rename part: %w", err)
+	}
+	return nil
+}
