@@ -140,6 +140,9 @@ func GateLevels(gate string) (levels []string) {
 func (o LevelOptions) limits(cases []LevelCase, gaps []LevelGap) ([]LevelCase, []LevelGap) {
 	if o.Window == 0 {
 		gaps = append(gaps, LevelGap{FamilyLimit, "over_limit", "the size of the context is not known"})
+		if o.Level == "quick" || o.Level == "full" {
+			gaps = append(gaps, LevelGap{FamilyNeedle, "needle", "half the context is not known"})
+		}
 		if o.Level == "full" {
 			gaps = append(gaps, LevelGap{FamilyNeedle, "needle", "the full context is not known"}, LevelGap{FamilyPrefill, "usage_present", "the full context is not known"})
 		}
@@ -156,7 +159,7 @@ func (o LevelOptions) limits(cases []LevelCase, gaps []LevelGap) ([]LevelCase, [
 		long(overLimit(o.Window), FamilyLimit, false)
 	}
 	if o.Level == "full" {
-		long(prefill(o.Window*3/4), FamilyPrefill, true)
+		long(prefill(filling(o.Window)), FamilyPrefill, true)
 	}
 	return cases, gaps
 }
@@ -213,7 +216,7 @@ func sampled(draws bool) Scenario {
 }
 
 // fullNeedle is the needle of the full-context probe.
-func fullNeedle(window int) Scenario { return Needle(window*3/4, 0.75) }
+func fullNeedle(window int) Scenario { return Needle(filling(window), 0.75) }
 
 // overLimit asks for more than the context holds, by any vocabulary.
 func overLimit(window int) Scenario {

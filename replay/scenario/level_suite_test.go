@@ -107,7 +107,7 @@ func TestLevelGaps(t *testing.T) {
 		"small": {LevelOptions{Level: "dev", Window: 2048, Thinking: true, Drafts: Drafts{On: &off}},
 			[]string{"speculation speculative_lossless: the engine does not draft", "documents near_tie: document_2k does not fit", "needle needle: needle_16384_50 does not fit"}},
 		"full without a window": {LevelOptions{Level: "full", Thinking: true, Drafts: Drafts{On: &off}}, []string{"speculation speculative_lossless: the engine does not draft",
-			"limit over_limit: the size", "needle needle: the full context", "prefill usage_present: the full context"}},
+			"limit over_limit: the size", "needle needle: half the context", "needle needle: the full context", "prefill usage_present: the full context"}},
 	} {
 		_, gaps, err := LevelPlan(c.o)
 		if err != nil || len(gaps) != len(c.want) {

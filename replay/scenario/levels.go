@@ -114,22 +114,13 @@ func levelScenarios() []Scenario {
 
 // Level lists what a level of gates (dev, fast, quick or full) compares with a reference. window is the number of tokens
 // that a prompt and its answer may have together, 0 where it is not known: what does not fit is left out, and stronger
-// levels hide their needles at more of it.
+// levels hide needles at shares of it, too.
 func Level(level string, window int) []Scenario {
 	prompts, documents := promptScenarios(), documentScenarios()
-	needles := []Scenario{Needle(devNeedle, 0.5)}
 	sizes := documentSizes()
-	fits := func(tokens int) bool { return window == 0 || tokens+tokens/5+levelTokens <= window } // the estimate may be short of it
-	switch level {
-	case "dev":
+	fits := func(tokens int) bool { return window == 0 || tokens <= filling(window) }
+	if level == "dev" {
 		prompts, documents, sizes = prompts[:devPrompts], documents[:devDocuments], sizes[:devDocuments]
-	case "quick", "full":
-		if half := min(window/2, 60<<10); half > devNeedle {
-			needles = append(needles, Needle(half, 0.25))
-		}
-	}
-	if level == "full" && window > 2*devNeedle {
-		needles = append(needles, Needle(window*3/4, 0.75))
 	}
 	var out []Scenario
 	out = append(out, prompts...)
@@ -139,7 +130,20 @@ func Level(level string, window int) []Scenario {
 		}
 	}
 	if fits(devNeedle) {
-		out = append(out, needles...)
+		out = append(out, Needle(devNeedle, 0.5))
+	}
+	if half := min(window/2, mostHalf); half > 0 && half != devNeedle && (level == "quick" || level == "full") {
+		out = append(out, Needle(half, 0.25))
+	}
+	if level == "full" && filling(window) > 0 {
+		out = append(out, fullNeedle(window))
 	}
 	return out
 }
+
+// mostHalf bounds the needle at half of the context, in tokens.
+const mostHalf = 60 << 10
+
+// filling is the largest prompt that surely fits into a context with its answer, by our estimate of its tokens, which may be
+// short of the real number by a fifth.
+func filling(window int) int { return (window - levelTokens) * 5 / 6 }
