@@ -86,6 +86,21 @@ func TestConsistencyNeedsEvidence(t *testing.T) {
 	hold(t, "no lists", v, exchange.VerdictIncomparable, "lists no log-probabilities")
 }
 
+// TestConsistencyOfOneSlot holds that the answers of a member alone follow each other, so that an engine with one slot and a
+// prompt cache takes as much from it in two of them, whatever was in it before.
+func TestConsistencyOfOneSlot(t *testing.T) {
+	asks := []string{labAsk, otherAsk, strings.Replace(labAsk, "tell me", "tell us", 1), strings.Replace(otherAsk, "one two", "one day", 1)}
+	l := newLab(t, "cand", sim.ToyOptions{Seed: 1})
+	c := &exchange.Case{ID: "c", Concurrency: 4, Exchanges: wave(l, asks...)}
+	v, needs := settle(t, c, ownCheck("consistency", nil), nil, l)
+	hold(t, "one slot", v, exchange.VerdictOK, "")
+	for i := 0; i+1 < len(needs); i += 2 {
+		if needs[i].Group == "" || needs[i].Group != needs[i+1].Group {
+			t.Errorf("%s and %s are asked apart", needs[i].ID, needs[i+1].ID)
+		}
+	}
+}
+
 func TestDeterminism(t *testing.T) {
 	for name, test := range map[string]struct {
 		gaps   gaps

@@ -166,7 +166,12 @@ func TestNeedle(t *testing.T) {
 	}
 	near := newLab(t, "ref", nudged(3, gaps{sim.NumericsAny: 0.4}))
 	c := &exchange.Case{ID: "c", Exchanges: []*exchange.Exchange{newLab(t, "cand", nudged(3, gaps{sim.NumericsAny: -0.1})).one("/completion", labAsk)}, Goldens: []*exchange.Golden{near.golden("/completion", labAsk, 0)}}
-	v, _ := settle(t, c, checkOf("needle", map[string]any{"expect": []string{code}}), near, nil)
+	lacking := &exchange.Case{ID: "c", Exchanges: c.Exchanges}
+	v, _ := settle(t, lacking, checkOf("needle", map[string]any{"expect": []string{"nowhere"}}), nil, nil)
+	hold(t, "no reference", v, exchange.VerdictFail, "no reference that misses it too")
+	v, _ = settle(t, lacking, checkOf("needle", map[string]any{"expect": []string{"nowhere"}, "reference": true}), nil, nil)
+	hold(t, "no golden of the reference", v, exchange.VerdictIncomparable, "no golden that tells whether the reference finds it")
+	v, _ = settle(t, c, checkOf("needle", map[string]any{"expect": []string{code}}), near, nil)
 	hold(t, "missed on a near-tie", v, exchange.VerdictOK, "")
 	if !strings.Contains(string(v.Detail), `"found":false,`) || !strings.Contains(string(v.Detail), `"reference_found":true`) {
 		t.Errorf("%s", v.Detail)

@@ -13,7 +13,8 @@ import (
 // needleParams are the parameters of needle.
 type needleParams struct {
 	nearParams
-	Expect []string `json:"expect"` // texts that the answer must hold
+	Expect    []string `json:"expect"`              // texts that the answer must hold
+	Reference bool     `json:"reference,omitempty"` // there is one that can be asked whether it finds them
 }
 
 // Validate holds that something is looked for.
@@ -36,13 +37,13 @@ type overLimitParams struct {
 
 func needleGates() []Gate {
 	return []Gate{{
-		ID: "needle", Version: 1, Family: "golden",
+		ID: "needle", Version: 2, Family: "golden",
 		Summary: "what is hidden in a long prompt is found, or the reference does not find it either",
 		Explain: `The content of the last answer holds every expected text; or the reference's recording of the same prompt lacks one
 too; or the answer leaves that recording at a near-tie, by the rule of near_tie with views. Retrieval alone is no
-gate: a small model finds or misses a needle on a near-tie of its first token. Without a golden the answer must hold
-them. Whether they were found is in the detail in any case. fail: not found, where the reference finds them and the
-divergence is a real one.`,
+gate: a small model finds or misses a needle on a near-tie of its first token. Without a reference the answer must hold
+them; with one ("reference") of which there is no golden it is incomparable. Whether they were found is in the detail
+in any case. fail: not found, where the reference finds them and the divergence is a real one.`,
 		Params: func() any { return &needleParams{} },
 		judge:  needle,
 	}, {
@@ -96,6 +97,8 @@ func needle(e *Evidence) (Finding, exchange.Needs) {
 	switch {
 	case d.Found:
 		return with(ok())
+	case len(goldens) == 0 && p.Reference:
+		return with(incomparable("%q is not in the answer, and there is no golden that tells whether the reference finds it", d.Missing[0]))
 	case len(goldens) == 0:
 		return with(fail("%q is not in the answer, and there is no reference that misses it too", d.Missing[0]))
 	case refused != nil:

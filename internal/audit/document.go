@@ -144,6 +144,7 @@ func (d *Document) readGates(raw []byte) error {
 		Deferred []struct {
 			Case string `json:"case"`
 		} `json:"deferred"`
+		Notes []string `json:"notes"`
 	}
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return err
@@ -156,6 +157,9 @@ func (d *Document) readGates(raw []byte) error {
 				d.Exchanges = append(d.Exchanges, exchange.ID(e.ID))
 			}
 		}
+	}
+	for _, note := range f.Notes {
+		d.finds(AskGates, Warning, "%s", note)
 	}
 	for _, x := range f.Deferred {
 		d.Gates.Deferred = append(d.Gates.Deferred, x.Case)

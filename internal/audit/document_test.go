@@ -93,6 +93,7 @@ func TestWhatFilesState(t *testing.T) {
 		"changed":           {`{"mode":"revalidation","judged":4,"statuses":{"ok":4},"complete":true,"incomplete":"","changed_verdicts_total":2}`, nil, AskGates, Warning, "2 verdicts changed"},
 		"report":            {`{"sections":[],"facts":[{"name":"run","value":"` + string(idB) + `"}]}`, nil, AskTraceable, Failure, "no run on record"},
 		"gates":             {`{"level":"dev","verdicts":[{"gate":"json","status":"ok","evidence":[{"kind":"exchange","id":"` + string(idA) + `"}]}]}`, nil, AskTraceable, Failure, "not on record"},
+		"gates with a note": {`{"level":"dev","verdicts":[],"notes":["target and reference are one server"]}`, nil, AskGates, Warning, "one server"},
 		"unknown":           {`{"a":1}`, nil, AskDocument, NotApplicable, "no file"},
 	} {
 		t.Run(name, func(t *testing.T) {
