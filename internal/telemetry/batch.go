@@ -90,7 +90,7 @@ func (b *batcher) send(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 		lost = int64(len(batch))
 		var some *rejectedError
 		if errors.As(err, &some) {
-			lost = min(max(some.spans, 0), lost)
+			lost = min(some.rejected, lost)
 		}
 		b.trouble(err)
 	}

@@ -2,9 +2,11 @@
 // made of sealed exchanges, behind the measured path.
 //
 // A trace begins on that path with two span ids and nothing else: Tracing, and Run for the exchanges of a run, decide on
-// the ids and say which headers the engine gets. The spans are built when the exchange is sealed and measured, with the
-// instants of its timeline. Spans and metrics use the names of the OpenTelemetry conventions where there are some
-// (names.go), and benchproxy.* elsewhere.
+// the ids and say which headers the engine gets. The spans are made whole when the exchange is sealed and measured, with
+// those ids and the instants of its timeline. They go to the SDK's exporters, or are written straight into OTLP over HTTP
+// (otlp.go): the SDK's spans, which begin and grow under a lock, and the structures of its protocol's library would be most
+// of what tracing costs. Spans and metrics use the names of the OpenTelemetry conventions where there are some (names.go),
+// and benchproxy.* elsewhere.
 //
 // Invariants:
 //

@@ -56,8 +56,7 @@ func ReadSettings(getenv func(string) string, readFile func(path string) ([]byte
 	e := environment{getenv: getenv}
 	s := Settings{Metrics: true, Protocol: "http/protobuf"}
 	s.Quiet = e.get("OTEL_LOG_LEVEL") == "none"
-	disabled := strings.EqualFold(e.get("OTEL_SDK_DISABLED"), "true")
-	if disabled {
+	if e.disabled() {
 		s.Metrics = false
 		return s, nil
 	}
@@ -70,6 +69,7 @@ func ReadSettings(getenv func(string) string, readFile func(path string) ([]byte
 	s.Exporters = e.exporters(endpoint != "")
 	s.Endpoint = cmp.Or(endpoint, defaultEndpoint(s.Protocol))
 	if !s.On() {
+		s.Notes = e.notes
 		return s, nil
 	}
 	s.Propagate = e.propagates()
@@ -99,6 +99,17 @@ func (e *environment) get(name string) string { return strings.TrimSpace(e.geten
 
 func (e *environment) note(format string, args ...any) {
 	e.notes = append(e.notes, fmt.Sprintf(format, args...))
+}
+
+// disabled reports whether all of this is switched off. The specification has one word for it, and none but false for the
+// contrary.
+func (e *environment) disabled() bool {
+	const name = "OTEL_SDK_DISABLED"
+	v := e.get(name)
+	if v != "" && !strings.EqualFold(v, "true") && !strings.EqualFold(v, "false") {
+		e.note("%s %q is neither true nor false; it is false", name, v)
+	}
+	return strings.EqualFold(v, "true")
 }
 
 // list are the words of a variable that has several, with commas.

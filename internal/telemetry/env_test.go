@@ -36,13 +36,29 @@ func TestWhereSpansGo(t *testing.T) {
 		"OTEL_TRACES_EXPORTER=none " + all + "http://c:1":   {nil, "http/protobuf", "http://c:1/v1/traces"},
 		"OTEL_TRACES_EXPORTER=zipkin " + all + "http://c:1": {nil, "http/protobuf", "http://c:1/v1/traces"},
 		"OTEL_SDK_DISABLED=TRUE " + all + "http://c:1":      {nil, "http/protobuf", ""},
-		all + "http://c:1":                                                  {[]string{"otlp"}, "http/protobuf", "http://c:1/v1/traces"},
-		all + "https://c:1/p/":                                              {[]string{"otlp"}, "http/protobuf", "https://c:1/p/v1/traces"},
-		traces + "http://t:2/x " + all + "http://c:1":                       {[]string{"otlp"}, "http/protobuf", "http://t:2/x"},
-		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "http://c:1":            {[]string{"otlp"}, "grpc", "http://c:1"},
-		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "c:1":                   {[]string{"otlp"}, "grpc", "http://c:1"},
-		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc OTEL_TRACES_EXPORTER=otlp": {[]string{"otlp"}, "grpc", "http://localhost:4317"},
-		"OTEL_EXPORTER_OTLP_PROTOCOL=http/json " + all + "http://c:1":       {[]string{"otlp"}, "http/protobuf", "http://c:1/v1/traces"},
+		all + "http://c:1":                                                                  {[]string{"otlp"}, "http/protobuf", "http://c:1/v1/traces"},
+		all + "https://c:1/p/":                                                              {[]string{"otlp"}, "http/protobuf", "https://c:1/p/v1/traces"},
+		traces + "http://t:2/x " + all + "http://c:1":                                       {[]string{"otlp"}, "http/protobuf", "http://t:2/x"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "http://c:1":                            {[]string{"otlp"}, "grpc", "http://c:1"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "c:1":                                   {[]string{"otlp"}, "grpc", "http://c:1"},
+		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc OTEL_TRACES_EXPORTER=otlp":                 {[]string{"otlp"}, "grpc", "http://localhost:4317"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/json " + all + "http://c:1":                       {[]string{"otlp"}, "http/protobuf", "http://c:1/v1/traces"},
+		"OTEL_SDK_DISABLED=1 " + all + "http://c:1":                                         {[]string{"otlp"}, "http/protobuf", "http://c:1/v1/traces"},
+		"OTEL_SDK_DISABLED=False " + all + "http://c:1":                                     {[]string{"otlp"}, "http/protobuf", "http://c:1/v1/traces"},
+		all + "http://[::1]:4318":                                                           {[]string{"otlp"}, "http/protobuf", "http://[::1]:4318/v1/traces"},
+		all + "https://[fe80::1%25eth0]":                                                    {[]string{"otlp"}, "http/protobuf", "https://[fe80::1%25eth0]/v1/traces"},
+		traces + "http://[::1]:4318":                                                        {[]string{"otlp"}, "http/protobuf", "http://[::1]:4318"},
+		all + "http://c:1/a/b?tenant=7":                                                     {[]string{"otlp"}, "http/protobuf", "http://c:1/a/b/v1/traces?tenant=7"},
+		traces + "http://c:1/a/b?tenant=7":                                                  {[]string{"otlp"}, "http/protobuf", "http://c:1/a/b?tenant=7"},
+		all + "unix:///run/otel.sock":                                                       {[]string{"otlp"}, "http/protobuf", "unix:///run/otel.sock"},
+		traces + "unix:/run/otel.sock":                                                      {[]string{"otlp"}, "http/protobuf", "unix:///run/otel.sock"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "unix:/run/otel.sock":                   {[]string{"otlp"}, "grpc", "unix:///run/otel.sock"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "[::1]:4317":                            {[]string{"otlp"}, "grpc", "http://[::1]:4317"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_INSECURE=true " + all + "c:1":  {[]string{"otlp"}, "grpc", "http://c:1"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_INSECURE=false " + all + "c:1": {[]string{"otlp"}, "grpc", "https://c:1"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_INSECURE=true OTEL_EXPORTER_OTLP_TRACES_INSECURE=False " + all + "c:1": {[]string{"otlp"}, "grpc", "https://c:1"},
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_INSECURE=false " + all + "http://c:1":                                  {[]string{"otlp"}, "grpc", "http://c:1"},
+		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "http://c:1":                   {[]string{"otlp"}, "http/protobuf", "http://c:1/v1/traces"},
 	} {
 		s, err := read(t, vars)
 		if err != nil {
@@ -52,7 +68,8 @@ func TestWhereSpansGo(t *testing.T) {
 			t.Errorf("%s: %v by %s to %s", vars, s.Exporters, s.Protocol, s.Endpoint)
 		}
 	}
-	for _, bad := range []string{all + "c:1", all + "ftp://c", traces + "http://", all + "http://%zz", all + ":"} {
+	for _, bad := range []string{all + "c:1", all + "ftp://c", traces + "http://", all + "http://%zz", all + ":", all + "unix:", all + "unix://host/x", all + "unix:rel",
+		all + "http://:4318", all + "http://[::1", all + "//c:1", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc " + all + "grpc://c:1"} {
 		if _, err := read(t, bad); !errors.Is(err, exchange.ErrUsage) {
 			t.Errorf("%s gives %v", bad, err)
 		}
@@ -68,15 +85,25 @@ func TestOtherVariables(t *testing.T) {
 	set := def
 	set.Propagate, set.Metrics, set.Quiet = false, false, true
 	set.Delay, set.Queue, set.Batch, set.Patience = 200*time.Millisecond, 10, 10, time.Second
+	set.Timeout, set.Gzip, set.Content = 7*time.Second, true, Content{Span: true, Event: true}
+	set.Limits = Limits{Length: 9, Attributes: 0, Events: 4, EventAttributes: -1, Links: 2}
+	overruled := def
+	overruled.Timeout, overruled.Limits.Length, overruled.Limits.Attributes, overruled.Content = 3*time.Second, 5, 6, Content{Span: true}
 	for vars, want := range map[string]Settings{on: def,
 		on + "OTEL_BSP_SCHEDULE_DELAY=200 OTEL_BSP_MAX_QUEUE_SIZE=10 OTEL_BSP_MAX_EXPORT_BATCH_SIZE=50 OTEL_BSP_EXPORT_TIMEOUT=1000 OTEL_LOG_LEVEL=none " +
-			"OTEL_PROPAGATORS=baggage OTEL_METRICS_EXPORTER=none": set} {
+			"OTEL_PROPAGATORS=baggage OTEL_METRICS_EXPORTER=none OTEL_EXPORTER_OTLP_TIMEOUT=7000 OTEL_EXPORTER_OTLP_COMPRESSION=gzip " +
+			"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT=9 OTEL_ATTRIBUTE_COUNT_LIMIT=0 OTEL_SPAN_EVENT_COUNT_LIMIT=4 OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT=-7 OTEL_SPAN_LINK_COUNT_LIMIT=2 " +
+			"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_and_event": set,
+		on + "OTEL_EXPORTER_OTLP_TIMEOUT=7000 OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=3000 OTEL_EXPORTER_OTLP_COMPRESSION=gzip OTEL_EXPORTER_OTLP_TRACES_COMPRESSION=none " +
+			"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT=9 OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT=5 OTEL_ATTRIBUTE_COUNT_LIMIT=9 OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=6 " +
+			"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true": overruled} {
 		got, err := read(t, vars)
 		if d := cmp.Diff(want, got, cmp.AllowUnexported(Sampler{})); d != "" || err != nil {
 			t.Errorf("%s: %v (-want +got)\n%s", vars, err, d)
 		}
 	}
-	for _, bad := range []string{"OTEL_BSP_MAX_QUEUE_SIZE=0", "OTEL_BSP_MAX_QUEUE_SIZE=1000000000", "OTEL_EXPORTER_OTLP_TIMEOUT=soon", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=-1", "OTEL_BSP_SCHEDULE_DELAY=soon", "OTEL_PROPAGATORS=b3,tracecontext", "OTEL_METRICS_EXPORTER=otlp",
+	for _, bad := range []string{"OTEL_SDK_DISABLED=1", "OTEL_SPAN_LINK_COUNT_LIMIT=few", "OTEL_ATTRIBUTE_COUNT_LIMIT=9e9", "OTEL_EXPORTER_OTLP_COMPRESSION=zstd",
+		"OTEL_TRACES_SAMPLER=jaeger_remote", "OTEL_TRACES_SAMPLER=parentbased_traceidratio OTEL_TRACES_SAMPLER_ARG=half", "OTEL_BSP_MAX_QUEUE_SIZE=0", "OTEL_BSP_MAX_QUEUE_SIZE=1000000000", "OTEL_EXPORTER_OTLP_TIMEOUT=soon", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=-1", "OTEL_BSP_SCHEDULE_DELAY=soon", "OTEL_PROPAGATORS=b3,tracecontext", "OTEL_METRICS_EXPORTER=otlp",
 		"OTEL_TRACES_SAMPLER=magic", "OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=2", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
 		"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=some", "OTEL_TRACES_EXPORTER=otlp,jaeger"} {
 		vars := bad
@@ -109,9 +136,11 @@ func TestSampler(t *testing.T) {
 	yes := exchange.SpanContext{Trace: newTraceID(), Span: newSpanID(), Sampled: true}
 	no := exchange.SpanContext{Trace: newTraceID(), Span: newSpanID()}
 	for vars, want := range map[string][3]bool{ // without a parent, below a sampled one, below another
-		"":                               {true, true, false},
-		"OTEL_TRACES_SAMPLER=always_on":  {true, true, true},
-		"OTEL_TRACES_SAMPLER=always_off": {false, false, false},
+		"": {true, true, false},
+		"OTEL_TRACES_SAMPLER=ParentBased_Always_On":                              {true, true, false},
+		"OTEL_TRACES_SAMPLER_ARG=0":                                              {true, true, false},
+		"OTEL_TRACES_SAMPLER=always_on":                                          {true, true, true},
+		"OTEL_TRACES_SAMPLER=always_off":                                         {false, false, false},
 		"OTEL_TRACES_SAMPLER=parentbased_always_off":                             {false, true, false},
 		"OTEL_TRACES_SAMPLER=parentbased_traceidratio OTEL_TRACES_SAMPLER_ARG=0": {false, true, false},
 		"OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=1":             {true, true, true},

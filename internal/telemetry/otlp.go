@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"math"
 	"runtime"
 	"slices"
@@ -308,6 +309,27 @@ func readPartial(b []byte) (p partial, ok bool) {
 		}) && whole
 	})
 	return p, ok && whole
+}
+
+// readPartialJSON is readPartial for the form of JSON, in which a number of 64 bits is a text.
+func readPartialJSON(b []byte) (p partial, ok bool) {
+	var doc struct {
+		PartialSuccess struct {
+			RejectedSpans json.Number `json:"rejectedSpans"`
+			ErrorMessage  string      `json:"errorMessage"`
+		} `json:"partialSuccess"`
+	}
+	if len(b) > 0 && json.Unmarshal(b, &doc) != nil {
+		return p, false
+	}
+	p.why = doc.PartialSuccess.ErrorMessage
+	if n := doc.PartialSuccess.RejectedSpans; n != "" {
+		var err error
+		if p.rejected, err = n.Int64(); err != nil {
+			return p, false
+		}
+	}
+	return p, true
 }
 
 // readStatus is the text of a google.rpc.Status, with which a collector says why it took nothing; "" for what is none.

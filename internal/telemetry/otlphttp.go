@@ -138,20 +138,21 @@ func (e *otlpHTTP) send(ctx context.Context, body []byte) error {
 	return taken(resp, answer)
 }
 
-// taken is an error where a collector that said yes did not take all.
+// taken is an error where a collector that said yes did not take all, or where what said yes is no collector.
 func taken(resp *http.Response, answer []byte) error {
-	if kind := resp.Header.Get("Content-Type"); len(answer) == 0 || strings.HasPrefix(kind, "application/json") {
-		return nil // some answer in JSON whatever they are asked in
-	}
 	if len(answer) > maxAnswer {
 		return fmt.Errorf("read answer to spans: it is longer than %d bytes", maxAnswer)
 	}
-	p, ok := readPartial(answer)
+	read := readPartial
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") { // some answer so whatever they are asked in
+		read = readPartialJSON
+	}
+	p, ok := read(answer)
 	if !ok {
 		return errors.New("read answer to spans: it is not one of OTLP")
 	}
-	if p.rejected != 0 {
-		return &rejectedError{spans: p.rejected, why: p.why}
+	if p.rejected > 0 {
+		return &rejectedError{partial: p}
 	}
 	return nil // a text without a count is a hint
 }
@@ -193,13 +194,10 @@ func retryAfter(v string) time.Duration {
 }
 
 // rejectedError says that some spans of a request were not taken.
-type rejectedError struct {
-	spans int64
-	why   string
-}
+type rejectedError struct{ partial }
 
 func (e *rejectedError) Error() string {
-	return fmt.Sprintf("the collector did not take %d of the spans it got: %s", e.spans, cmp.Or(e.why, "it does not say why"))
+	return fmt.Sprintf("the collector did not take %d of the spans it got: %s", e.rejected, cmp.Or(e.why, "it does not say why"))
 }
 
 // Shutdown ends the connections.
