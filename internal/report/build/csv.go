@@ -15,7 +15,7 @@ var csvColumns = [...]string{
 	"engine", "backend", "model", "scenario", "mtp", "tp", "cpu_moe_layers", "cpu_moe_threads", "concurrency", "status", "detail", "prompt_tokens", "completion_tokens",
 	"ttft_ms", "prefill_tps", "decode_tps", "aggregate_decode_tps", "requests_ok", "turns", "turns_expected", "total_wall_ms", "finish_reason", "tool_call_ok",
 	"requested_device", "observed_device", "cpu_fallback", "source", "decode_source", "usage_estimated", "engine_prefill_tps", "engine_decode_tps", "steady_tps", "batch_tps",
-	"draft_acceptance", "model_memory_bytes", "n", "ttft_ms_lo", "ttft_ms_hi", "prefill_tps_lo", "prefill_tps_hi", "decode_tps_lo", "decode_tps_hi", "exchange_ids",
+	"draft_acceptance", "model_memory_bytes", "n", "ttft_ms_lo", "ttft_ms_hi", "prefill_tps_lo", "prefill_tps_hi", "decode_tps_lo", "decode_tps_hi", "exchange_ids", "run",
 }
 
 // Results are all cells and runs as one table for programs: a row for each cell, and for each model and scenario of a run.
@@ -70,14 +70,14 @@ func (c *Cell) csv() []report.Cell {
 	for _, id := range c.Exchanges {
 		ids = append(ids, string(id))
 	}
-	return append(row, report.Text(strings.Join(ids, " ")))
+	return append(row, report.Text(strings.Join(ids, " ")), report.Text(c.RunID))
 }
 
 // cell is a group of a run in the form of a cell: medians over its exchanges.
 func (r *Run) cell(g *group) Cell {
 	run, load := g.sum(), g.load.Load()
 	c := Cell{Source: r.Label, Engine: g.engine, Model: g.model, Scenario: g.scenario, Status: StatusOK, TP: 1, Concurrency: max(load.InFlight, 1),
-		RequestsOK: run.Outcomes[exchange.OutcomeComplete], Exchanges: g.ids, Spreads: map[string]Spread{}, DecodeSource: string(measure.SourceStreamWindow)}
+		RequestsOK: run.Outcomes[exchange.OutcomeComplete], Exchanges: g.ids, RunID: string(r.Run.ID), Spreads: map[string]Spread{}, DecodeSource: string(measure.SourceStreamWindow)}
 	if c.RequestsOK == 0 {
 		c.Status, c.Detail = StatusFail, outcomesText(run.Outcomes)
 	}
