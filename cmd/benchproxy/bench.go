@@ -15,6 +15,7 @@ import (
 	"github.com/benchproxy/benchproxy/engines/host"
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/internal/redact"
 	"github.com/benchproxy/benchproxy/recorder"
 	"github.com/benchproxy/benchproxy/replay/bench"
 	"github.com/benchproxy/benchproxy/replay/matrix"
@@ -64,6 +65,8 @@ type benching struct {
 	telling telling
 	began   time.Time
 	salt    string // of the sitting
+	up      []*benchServer
+	crowded []string // groups of which it is evident that they do not fit beside each other
 	records []*matrix.Record
 }
 
@@ -131,8 +134,33 @@ func (b *benching) printPlan() error {
 	if b.c.Bool("json") {
 		return json.NewEncoder(b.Stdout).Encode(b.plan.Masked())
 	}
-	printPlan(b.program, b.plan)
+	printLines(b.program, b.plan.Planned())
+	if b.plan.Counts().Run > 0 {
+		fmt.Fprint(b.Stdout, "\nservers, in the order of their cells:\n")
+	}
+	for i := range b.plan.Groups {
+		if g := &b.plan.Groups[i]; g.Runs() > 0 {
+			fmt.Fprintf(b.Stdout, "  %s: %s\n", printable(g.Name), printable(b.brought(g)))
+		}
+	}
+	if skips := b.plan.Skips(); len(skips) > 1 {
+		fmt.Fprintln(b.Stdout)
+		printLines(b.program, skips)
+	}
+	fmt.Fprintf(b.Stdout, "\n%s\n", b.plan.Summary())
 	return nil
+}
+
+// brought is how the server of a group comes to be there.
+func (b *benching) brought(g *matrix.Group) string {
+	if g.Launch.Transport != matrix.TransportServer {
+		return "runs at " + redact.URL(g.Launch.URL)
+	}
+	spec, err := b.spec(g)
+	if err != nil {
+		return "cannot be started: " + err.Error()
+	}
+	return spec.Command(spec.Port)
 }
 
 // prepare makes sure of the machine and the model files, and opens the store.
@@ -159,6 +187,9 @@ func (b *benching) prepare(ctx context.Context) (err error) {
 			return err
 		}
 		if err := b.download(ctx); err != nil {
+			return err
+		}
+		if err := b.fit(); err != nil {
 			return err
 		}
 	}

@@ -29,6 +29,12 @@ func (b *benching) Open(ctx context.Context, g *matrix.Group) (bench.Sitting, er
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
+	b.up = append(b.up, s)
+	if len(b.up) > 1 {
+		for _, other := range b.up {
+			other.beside = true
+		}
+	}
 	return s, nil
 }
 
@@ -43,6 +49,7 @@ type benchServer struct {
 	stop    context.CancelFunc // of the sampler
 	wg      sync.WaitGroup
 	loadMS  *float64
+	beside  bool // another server of this matrix was up at the same time
 	facts   bench.Facts
 }
 
@@ -153,7 +160,10 @@ func (s *benchServer) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.memory = launch.NewSampler(launch.MemoryOptions{Held: len(s.b.machine.Engines) > 0})
+	if len(s.b.up) > 0 {
+		spec.Group = "" // the first one of those that share the devices holds them for all
+	}
+	s.memory = launch.NewSampler(launch.MemoryOptions{Held: len(s.b.machine.Engines) > 0 || len(s.b.up) > 0})
 	s.memory.Baseline(ctx)
 	began := clock.Now()
 	proc, err := launch.Start(ctx, spec)
@@ -191,7 +201,7 @@ func (s *benchServer) know(ctx context.Context) error {
 		f.Nonce = s.b.salt
 	}
 	f.Identity = identity(l.Profile)
-	f.LoadMS, f.ObservedDevice, f.Busy = s.loadMS, "unknown", len(s.b.machine.Busy) > 0
+	f.LoadMS, f.ObservedDevice, f.Busy, f.Crowded = s.loadMS, "unknown", len(s.b.machine.Busy) > 0, slices.Contains(s.b.crowded, s.group.Name)
 	if len(s.found) > 0 && s.found[0].err == nil {
 		s.deployed(&s.found[0].is)
 		listed := s.found[0].is
@@ -297,16 +307,20 @@ func (s *benchServer) Gone(suspicion bool) error {
 	}
 }
 
-// Memory is what the server took so far.
+// Memory is what the server took so far. What GPUs hold counts all that is on them: beside another server of this matrix
+// only what the driver tells of its own processes is its.
 func (s *benchServer) Memory() *matrix.Memory {
 	if s.memory == nil {
 		return nil
 	}
 	m := s.memory.Memory()
 	out := &matrix.Memory{HostPeak: m.HostPeak, HostGrowth: m.HostPeak, GPUPeak: m.GPUPeak, GPUGrowth: m.GPUModel}
-	if m.GPUPeak == nil {
+	switch {
+	case s.beside:
+		out.GPUPeak, out.GPUGrowth, out.Why = m.GPUOwnPeak, nil, "another engine of the matrix was up at the same time"
+	case m.GPUPeak == nil:
 		out.Why = "no tool tells the memory of a GPU"
-	} else if m.GPUModel == nil {
+	case m.GPUModel == nil:
 		out.Why = "the GPUs held something when the engine was started"
 	}
 	return out
@@ -323,6 +337,7 @@ func (s *benchServer) Close(came func() exchange.Replay) error {
 
 // end ends what was begun of the server. It is for once.
 func (s *benchServer) end() (err error) {
+	s.b.up = slices.DeleteFunc(s.b.up, func(other *benchServer) bool { return other == s })
 	if s.target != nil {
 		_ = s.target.upstream.Close() // nothing runs on it
 		_, _ = s.target.writer.Close(context.Background())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -140,7 +141,7 @@ func (p *program) configCheck(c *cli.Context) error {
 		p.printChecked(out, plan)
 	}
 	if len(out.Problems) > 0 {
-		err = errors.Join(err, usagef("the config has %d problems", len(out.Problems)))
+		err = errors.Join(err, usagef("the config has %s", countOf(len(out.Problems), "problem")))
 	}
 	return err
 }
@@ -161,10 +162,18 @@ func (p *program) printChecked(out checkedConfig, plan *matrix.Plan) {
 
 // printPlan prints the cells of a plan and what they come to.
 func printPlan(p *program, plan *matrix.Plan) {
-	lines := plan.Lines()
+	printLines(p, plan.Lines())
+	fmt.Fprintf(p.Stdout, "\n%s\n", plan.Summary())
+}
+
+// printLines prints rows of text below a title row, when there are any.
+func printLines(p *program, lines [][]string) {
+	if len(lines) < 2 {
+		return
+	}
 	var t table
 	for _, head := range lines[0] {
-		t.cols = append(t.cols, column{head: head, right: head == "CONC" || head == "TOKENS" || head == "REPEATS" || head == "TP"})
+		t.cols = append(t.cols, column{head: head, right: slices.Contains([]string{"CONC", "TOKENS", "REPEATS", "TP", "SKIP"}, head)})
 	}
 	for _, row := range lines[1:] {
 		for i := range row {
@@ -173,7 +182,6 @@ func printPlan(p *program, plan *matrix.Plan) {
 		t.add(row...)
 	}
 	t.print(p.Stdout)
-	fmt.Fprintf(p.Stdout, "\n%s\n", plan.Summary())
 }
 
 func (p *program) configShow(c *cli.Context) error {

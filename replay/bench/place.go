@@ -64,6 +64,7 @@ type Facts struct {
 
 	Unlisted    bool     // the server lists models, and not the one that is asked for
 	Busy        bool     // something else used the machine when the sitting began
+	Crowded     bool     // it is up beside others, and their weights are more than the memory
 	LoadMS      *float64 // from the launch until it was ready; nil for one that ran already
 	Command     []string // secrets masked
 	Log         string   // file below the results

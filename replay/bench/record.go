@@ -18,6 +18,7 @@ const (
 	FlagNotSpeculating = "not_speculating"        // the engine was to draft, and counted no drafted token
 	FlagUnlisted       = "model_not_listed"       // the server lists models, and not the one that is asked for
 	FlagBusyMachine    = "busy_machine"           // something else used the machine when the sitting began
+	FlagCrowded        = "memory_exceeded"        // it was up beside another engine, and their weights are more than the memory
 	FlagDraftsUnknown  = "drafts_not_counted"     // the engine was to draft, and does not say whether it did
 )
 
@@ -219,6 +220,9 @@ func about(r *matrix.Record, f *Facts) {
 	r.Command, r.Log, r.Environment = f.Command, f.Log, f.Environment
 	if f.Unlisted {
 		r.Flags = union(r.Flags, []string{FlagUnlisted})
+	}
+	if f.Crowded {
+		r.Flags = union(r.Flags, []string{FlagCrowded})
 	}
 	if f.Busy {
 		r.Flags = union(r.Flags, []string{FlagBusyMachine})

@@ -248,3 +248,18 @@ func TestHash(t *testing.T) {
 		}
 	}
 }
+
+// TestSkipsAreToldOnce holds that the skipped cells of one reason stand in one row, none is lost, and the planned ones stand
+// apart from them.
+func TestSkipsAreToldOnce(t *testing.T) {
+	p := planOf(t, load(t, twoEngines, map[string]string{"engines": "a,b", "scenarios": "text_short,prefill_1k,json_mode,agentic", "mtp": "off,on", "concurrency": "1,2"}))
+	n, rows := p.Counts(), p.Skips()
+	want := [][]string{
+		{"SKIP", "ENGINE", "BACKEND", "MODEL", "SCENARIOS", "WHY"},
+		{"8", "a", "gpu", "m", "text_short, prefill_1k and 2 more", rows[1][5]},
+		{"8", "b", "gpu", "m", "text_short, prefill_1k and 2 more", rows[2][5]},
+	}
+	if diff := cmp.Diff(want, rows); diff != "" || n.Skip != 16 || len(p.Planned()) != 1+n.Run {
+		t.Errorf("%d skipped, %d planned of %d: %s", n.Skip, len(p.Planned())-1, n.Run, diff)
+	}
+}

@@ -2,17 +2,64 @@ package matrix
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Lines are a plan as rows of text for people: a title row, and one for each cell in the order of the groups. Columns that
 // say the same of every cell of the plan (no drafts, one device) are left out.
-func (p *Plan) Lines() [][]string {
+func (p *Plan) Lines() [][]string { return p.lines(func(*Cell) bool { return true }) }
+
+// Planned are the lines of the cells that are not skipped.
+func (p *Plan) Planned() [][]string { return p.lines(func(c *Cell) bool { return c.Do != DoSkip }) }
+
+// Skips are the skipped cells as rows of text, a title row before them: those of one reason for one engine, backend and
+// model in one row, with their number and scenarios.
+func (p *Plan) Skips() [][]string {
+	type key struct{ engine, backend, model, why string }
+	var order []key
+	counts, scenarios := map[key]int{}, map[key][]string{}
+	for i := range p.Groups {
+		for j := range p.Groups[i].Cells {
+			c := &p.Groups[i].Cells[j]
+			if c.Do != DoSkip {
+				continue
+			}
+			k := key{c.Engine, c.Backend, c.Model, c.Skip.Reason}
+			if counts[k]++; counts[k] == 1 {
+				order = append(order, k)
+			}
+			if !slices.Contains(scenarios[k], c.Scenario) {
+				scenarios[k] = append(scenarios[k], c.Scenario)
+			}
+		}
+	}
+	out := [][]string{{"SKIP", "ENGINE", "BACKEND", "MODEL", "SCENARIOS", "WHY"}}
+	for _, k := range order {
+		out = append(out, []string{strconv.Itoa(counts[k]), k.engine, k.backend, k.model, some(scenarios[k]), k.why})
+	}
+	return out
+}
+
+// some names the first of a list and how many there are behind.
+func some(list []string) string {
+	const most = 3
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most-1], ", "), len(list)-most+1)
+}
+
+func (p *Plan) lines(shown func(*Cell) bool) [][]string {
 	columns := tableColumns()
 	used := make([]bool, len(columns))
 	var rows [][]string
 	for i := range p.Groups {
 		for j := range p.Groups[i].Cells {
+			if !shown(&p.Groups[i].Cells[j]) {
+				continue
+			}
 			row := make([]string, len(columns))
 			for k, c := range columns {
 				row[k] = c.text(&p.Groups[i].Cells[j])
