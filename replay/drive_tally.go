@@ -95,7 +95,8 @@ func (t *Tally) Add(x *exchange.Exchange, a *measure.Analysis) {
 	}
 }
 
-// over takes it that a conversation is whole with so many turns: it has none in these waves, in which it was planned.
+// over takes it that a conversation is whole with so many turns, none for one that is withheld: it has none in these waves,
+// in which it was planned.
 func (t *Tally) over(name itemName, turns int, waves []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,7 +175,12 @@ func (t *Tally) itemCounts() exchange.ItemCounts {
 			c.Partial++
 		}
 	}
-	c.Unsent = c.Planned - len(t.items)
+	for _, turns := range t.whole {
+		if turns == 0 {
+			c.Withheld++
+		}
+	}
+	c.Unsent = c.Planned - len(t.items) - c.Withheld
 	return c
 }
 

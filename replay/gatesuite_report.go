@@ -209,6 +209,9 @@ func (s GateSubject) still(o GateSubject) bool {
 // entryOf is a verdict with what people look for in its detail.
 func (c *gateCase) entryOf(v exchange.Verdict, level string) GateEntry {
 	e := GateEntry{Family: c.plan.Family, Scenario: c.plan.ID, Verdict: v, Level: level, Question: c.question, Seconds: c.spent.Seconds()}
+	if c.refused != nil {
+		e.Run = c.refused.x.Run
+	}
 	if len(c.Case.Exchanges) > 0 {
 		e.Run = c.Case.Exchanges[0].Run
 		e.Lacks = v.Status == exchange.VerdictIncomparable && comparesGoldens(v.Gate) && c.answered()

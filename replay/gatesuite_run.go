@@ -218,6 +218,11 @@ func (r *gateRun) judge() (map[seat][]wanted, error) {
 
 // look judges a case by all of its checks. While any of them needs more, its verdicts say nothing.
 func (r *gateRun) look(c *gateCase) (list []wanted, err error) {
+	if c.refused != nil {
+		j, err := c.refused.judge(c.Case)
+		c.verdicts = j.Verdicts
+		return nil, err
+	}
 	if len(c.Case.Exchanges) == 0 {
 		return nil, nil // it was never sent
 	}

@@ -29,6 +29,7 @@ type CaseJudged struct {
 	verdicts []exchange.Verdict
 	evidence []exchange.EvidenceSum
 	remained bool
+	lacks    bool // it was not sent, for what the engine lacks
 }
 
 // turnFound is the exchange of one turn, of several attempts the last.
@@ -53,6 +54,12 @@ func (v *revalidator) survey(ctx context.Context, items iter.Seq2[*captured, err
 		}
 	}
 	met := metBy(plan, found)
+	v.lacks = map[exchange.ID]*captured{}
+	for i := range plan.Cases {
+		if lack := plan.Cases[i].Lack; lack != nil {
+			v.lacks[lack.Exchange] = nil
+		}
+	}
 	for c, err := range items {
 		switch {
 		case err != nil:
@@ -64,6 +71,9 @@ func (v *revalidator) survey(ctx context.Context, items iter.Seq2[*captured, err
 			continue
 		case c.item == nil || c.item.Warmup:
 			continue
+		}
+		if _, refuses := v.lacks[c.id]; refuses {
+			v.lacks[c.id] = c
 		}
 		if at := attemptOf(c.item); c.item.Attempt > v.superseded[at] {
 			v.superseded[at] = c.item.Attempt
@@ -117,7 +127,7 @@ func (v *revalidator) judgeCases(ctx context.Context, found map[string]map[int]*
 			return fmt.Errorf("revalidate run %s: %w: its case %s is planned twice", v.run.ID, exchange.ErrDamaged, kept.ID)
 		}
 		seen[kept.ID] = true
-		j, err := judgeCase(&evidence{kept: kept, reference: v.run.Replay.Reference, goldens: v.o.Goldens, inRun: v.met}, found[kept.ID])
+		j, err := v.judgeKept(kept, found[kept.ID])
 		if err != nil {
 			return err
 		}
@@ -133,6 +143,43 @@ func (v *revalidator) judgeCases(ctx context.Context, found map[string]map[int]*
 		found[kept.ID] = nil // what it held can go
 	}
 	return nil
+}
+
+// judgeKept judges one case, by its turns or by the refusal for which it was not sent.
+func (v *revalidator) judgeKept(kept *exchange.PlannedCase, turns map[int]*turnFound) (*CaseJudged, error) {
+	if kept.Lack != nil && len(turns) == 0 {
+		return judgeLack(kept, v.lacks[kept.Lack.Exchange])
+	}
+	return judgeCase(&evidence{kept: kept, reference: v.run.Replay.Reference, goldens: v.o.Goldens, inRun: v.met}, turns)
+}
+
+// judgeLack judges a case that was not sent by what the engine said to another one. It says unsupported or nothing.
+func judgeLack(kept *exchange.PlannedCase, of *captured) (*CaseJudged, error) {
+	j := &CaseJudged{Case: kept.ID, Scenario: kept.Scenario, Policy: kept.Policy, Exchanges: []exchange.ID{}, Original: kept.Status, lacks: true}
+	if of == nil {
+		return j.set(exchange.VerdictNotRun, fmt.Sprintf("it was not sent, and what the engine said to %s is not on record", kept.Lack.Case)), nil
+	}
+	x, why, err := (&turnFound{of: of}).read()
+	if err != nil {
+		return nil, err
+	}
+	if why != "" {
+		return j.set(exchange.VerdictNotRun, fmt.Sprintf("it was not sent, and what the engine said to %s is no evidence: %s", kept.Lack.Case, why)), nil
+	}
+	for _, check := range kept.Checks {
+		if err := gates.Validate(check); err != nil {
+			return j.set(exchange.VerdictNotRun, "this build cannot judge it: "+err.Error()), nil
+		}
+	}
+	sum, err := (&lackTold{*kept.Lack, x}).judge(kept.Case)
+	if err != nil {
+		return nil, err
+	}
+	if j.verdicts = sum.Verdicts; sum.Status != exchange.VerdictUnsupported {
+		return j.set(exchange.VerdictNotRun, fmt.Sprintf("it was not sent, and by the rules of today the engine did not say to %s that it has no %s", kept.Lack.Case, kept.Lack.Capability)), nil
+	}
+	j.Status, j.Lenient, j.Reason = sum.Status, sum.Lenient, sum.Detail
+	return j, nil
 }
 
 // judgeCase judges one case by the checks that its run keeps. What failed when it was sent has failed.
@@ -301,7 +348,7 @@ func (v *revalidator) outside(j *Judged) {
 // missingCase says which case has no exchange on record, "" when all have.
 func (v *revalidator) missingCase() string {
 	for _, c := range v.cases {
-		if len(c.Exchanges) == 0 {
+		if len(c.Exchanges) == 0 && (!c.lacks || c.Status == exchange.VerdictNotRun) {
 			return fmt.Sprintf("case %s: %s", c.Case, c.Reason)
 		}
 	}

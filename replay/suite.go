@@ -15,7 +15,6 @@ import (
 
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/proxy"
 	"github.com/benchproxy/benchproxy/replay/scenario"
 )
@@ -43,6 +42,8 @@ type SuiteOptions struct {
 	Prefix   string  // with which the ids of cases, items and waves begin, where a run holds several suites
 	Untagged bool    // prompts do not begin with the tag of their case: they are held against those of another engine
 	Unjudged bool    // cases are not judged when their wave has ended: more than its answers is needed for it
+	// Lacking is what the model is known to lack, from suites before; nil is nothing.
+	Lacking *Lacking
 	// Case gets each case of a wave when it has ended and is judged, one at a time, while others may still run; nil for
 	// nobody. A case that was cut is not among them. Its error ends the suite behind the wave.
 	Case func(*SuiteCase) error
@@ -82,13 +83,17 @@ type SuiteCase struct {
 	Asked   []scenario.Request // the turns that were sent, as they were meant before the engine's spelling
 	Stopped error              // why the conversation did not go on to its last turn; nil when it did
 	Judgment
-	judged bool
-	at     int // its place among the cases that the run keeps
+	refused *lackTold // for which it was not sent; nil when it was
+	judged  bool
+	at      int // its place among the cases that the run keeps
 }
 
 // NewSuite plans a suite. Nothing is sent; the error is that of a request that cannot be made.
 func NewSuite(o SuiteOptions) (*Suite, error) {
 	s := &Suite{o: o, lessons: newLessons(o.Changes.Lossy), tally: o.Tally}
+	if s.o.Lacking == nil {
+		s.o.Lacking = &Lacking{}
+	}
 	if s.tally == nil {
 		s.tally = NewSuiteTally()
 	}
@@ -243,6 +248,9 @@ func (r *suiteRun) wave(cases []*SuiteCase) error {
 	errs := make([]error, len(cases))
 	drafts := make([]*draft, len(cases))
 	for i, c := range cases { // before the first one is sent
+		if c.refused = r.o.Lacking.of(c); c.refused != nil {
+			continue
+		}
 		if drafts[i], errs[i] = r.draft(c, 0, nil); errs[i] != nil {
 			return errs[i]
 		}
@@ -319,67 +327,6 @@ func (r *suiteRun) nobodyThere() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.found == 0 && r.lost >= min(firstLinks, len(r.o.Members))
-}
-
-// talk sends the turns of a case, as long as each leads to the next.
-func (r *suiteRun) talk(c *SuiteCase, d *draft) error {
-	if c.Member.Together {
-		return r.atOnce(c, d)
-	}
-	var answers []scenario.Answer
-	for turn := 0; ; turn++ {
-		x := r.ask(c, turn, d)
-		c.Exchanges = append(c.Exchanges, x)
-		if turn == c.Member.Turns-1 || r.ctx.Err() != nil {
-			return nil
-		}
-		a := measure.Analyze(x)
-		if a.Outcome != exchange.OutcomeComplete {
-			c.Stopped = fmt.Errorf("turn %d/%d was not answered in full: %s", turn+1, c.Member.Turns, a.Outcome)
-			return nil
-		}
-		answers = append(answers, scenario.AnswerOf(a.Transcript))
-		next, err := r.draft(c, turn+1, answers)
-		switch {
-		case errors.Is(err, scenario.ErrOver): // the answer needs no further turn
-			r.over(c)
-			return nil
-		case errors.Is(err, scenario.ErrStopped):
-			c.Stopped = err
-			return nil
-		case err != nil:
-			return err
-		}
-		d = next
-	}
-}
-
-// over tells the tally of a case that is whole before its last planned turn.
-func (r *suiteRun) over(c *SuiteCase) {
-	var waves []string
-	for turn := len(c.Exchanges); turn < c.Member.Turns; turn++ {
-		waves = append(waves, r.waveOf(c.Member, turn))
-	}
-	r.tally.over(itemName{c.Case.ID, c.Member.Repeat}, len(c.Exchanges), waves)
-}
-
-// atOnce sends the requests of a case whose requests rest on no answer. All are made before the first is sent.
-func (r *suiteRun) atOnce(c *SuiteCase, first *draft) (err error) {
-	drafts := []*draft{first}
-	for n := 1; n < c.Member.Turns; n++ {
-		d, err := r.draft(c, n, make([]scenario.Answer, n))
-		if err != nil {
-			return err
-		}
-		drafts = append(drafts, d)
-	}
-	c.Exchanges = make([]*exchange.Exchange, len(drafts))
-	var all sync.WaitGroup
-	for n, d := range drafts {
-		all.Go(func() { c.Exchanges[n] = r.ask(c, n, d) })
-	}
-	all.Wait()
-	return nil
 }
 
 // draft makes the request of a turn, as the engine spells it.

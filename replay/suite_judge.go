@@ -15,6 +15,10 @@ type Judgment struct {
 
 // judge judges the case by its checks.
 func (c *SuiteCase) judge() (err error) {
+	if c.refused != nil {
+		c.Judgment, err = c.refused.judge(c.Case)
+		return err
+	}
 	if c.Judgment, err = judgmentOf(&c.Case); err == nil && c.Stopped != nil {
 		c.Judgment.stop(c.Stopped.Error())
 	}
@@ -44,6 +48,9 @@ func (j *Judgment) stop(why string) {
 // keep writes what the case came to into the case that the run keeps.
 func (c *SuiteCase) keep(to *exchange.PlannedCase) {
 	to.Status, to.Lenient, to.Reason, to.Judged = c.Status, c.Judgment.Lenient, c.Detail, len(c.Exchanges)
+	if c.refused != nil {
+		to.Lack = &c.refused.Lack
+	}
 	to.Verdicts = make([]exchange.CaseVerdict, len(c.Verdicts))
 	for i, v := range c.Verdicts {
 		to.Verdicts[i] = exchange.CaseVerdict{Gate: v.Gate, Version: v.Version, Status: v.Status, Lenient: v.Lenient}

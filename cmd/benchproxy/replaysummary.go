@@ -116,7 +116,7 @@ func itemsText(c exchange.ItemCounts) string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{c.Failed, "failed"}, {c.Partial, "partial"}, {c.Broken, "broken off"}, {c.Unsent, "not sent"}} {
+	}{{c.Failed, "failed"}, {c.Partial, "partial"}, {c.Withheld, "withheld"}, {c.Broken, "broken off"}, {c.Unsent, "not sent"}} {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %d %s", part.n, part.what)
 		}

@@ -54,10 +54,19 @@ type PlannedCase struct {
 	// calls for no further turn or by a turn that was not answered. 0 when it did not come to its end, and in runs of builds
 	// that did not say.
 	Judged int `json:"judged_turns,omitempty"`
+	// Lack is why it was not sent: it is judged by the refusal of another case. null when it was sent.
+	Lack *Lack `json:"lack,omitempty"`
 	// GoldenIDs are the goldens it was held against, and Met where the answers are that its gates needed: a judgment at a
 	// later time rests on the same evidence.
 	GoldenIDs []ID      `json:"goldens,omitempty"`
 	Met       []MetNeed `json:"replies,omitempty"`
+}
+
+// Lack is a capability that an engine refused in so many words, and where it did. Further cases that need it are not sent.
+type Lack struct {
+	Capability string `json:"capability"` // tools, images
+	Case       string `json:"case"`       // to which it was said
+	Exchange   ID     `json:"exchange"`
 }
 
 // MetNeed is where the answer to a Need of a case is kept: among the exchanges of the run itself, or, of a reference, in
@@ -72,6 +81,8 @@ type MetNeed struct {
 type ReferenceEngine struct {
 	Weights string `json:"weights"` // as Golden.Weights
 	Identity
+	Launch string `json:"launch,omitempty"` // command line of one that was started here, as Golden.Launch
+	Build  string `json:"build,omitempty"`  // as Golden.Build
 }
 
 // CaseVerdict is a verdict in short: that of one check of a case, in their order.
@@ -135,14 +146,15 @@ type Tail struct {
 // ItemCounts say what became of the items of a plan. A conversation is one item.
 type ItemCounts struct {
 	Planned  int `json:"planned"`
-	Complete int `json:"complete"` // every turn was answered in full
-	Failed   int `json:"failed"`   // the first turn failed
-	Partial  int `json:"partial"`  // a conversation that stopped behind a later turn
-	Unsent   int `json:"unsent"`   // never begun: the time was over, or the run was ended
-	Broken   int `json:"broken"`   // begun and cut by the end of the run
-	Requests int `json:"requests"` // exchanges, without warm-ups
-	Retries  int `json:"retries"`  // of them later attempts, after a 503 or for another spelling
-	Warmups  int `json:"warmups"`  // exchanges before the measuring began
+	Complete int `json:"complete"`           // every turn was answered in full
+	Failed   int `json:"failed"`             // the first turn failed
+	Partial  int `json:"partial"`            // a conversation that stopped behind a later turn
+	Unsent   int `json:"unsent"`             // never begun: the time was over, or the run was ended
+	Withheld int `json:"withheld,omitempty"` // not sent, since the engine had said that it lacks what they need
+	Broken   int `json:"broken"`             // begun and cut by the end of the run
+	Requests int `json:"requests"`           // exchanges, without warm-ups
+	Retries  int `json:"retries"`            // of them later attempts, after a 503 or for another spelling
+	Warmups  int `json:"warmups"`            // exchanges before the measuring began
 }
 
 // Schedule is how an open loop kept the instants it planned. Lags and latencies are of every planned request that was
