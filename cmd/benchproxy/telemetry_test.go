@@ -46,16 +46,20 @@ func TestCountersWhileRecordingPauses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const each = 3
+	settled := make(chan struct{}, each)
 	c := &capture{store: store}
 	c.writer, err = store.NewWriter(exchange.Run{Mode: "record"}, recorder.WriterOptions{
-		Derive: func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) }})
+		Derive:    func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) },
+		OnStored:  func(exchange.Summary) { settled <- struct{}{} },
+		OnDropped: func(exchange.ID, recorder.DropReason) { settled <- struct{}{} },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := telemetry.NewMetrics(telemetry.MetricsOptions{Version: "test", Recorder: c.recorderState})
 	before := counters(t, m)
 	lost := `benchproxy_record_dropped_total{reason="` + string(recorder.DropNoSpace) + `"}`
-	const each = 3
 	for step, paused := range []bool{false, true, false, true} {
 		full.Store(paused)
 		for range each {
@@ -63,7 +67,9 @@ func TestCountersWhileRecordingPauses(t *testing.T) {
 				Request: exchange.Request{Method: "GET", Target: "/", Body: exchange.NewBody(nil)}, Response: exchange.Response{Status: 200, Body: exchange.NewBody(nil)}}
 			c.writer.Offer(x)
 		}
-		c.writer.Drain(context.Background())
+		for range each {
+			<-settled
+		}
 		now := counters(t, m)
 		for name, v := range before {
 			if w, there := now[name]; !there || w < v {

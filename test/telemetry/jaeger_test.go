@@ -18,7 +18,7 @@ import (
 // jaeger is a real Jaeger, on loopback alone.
 type jaeger struct {
 	*process
-	otlp, query string
+	otlp, grpc, query string
 }
 
 // jaegerConfig opens these four ports and no other one.
@@ -45,7 +45,7 @@ func startJaeger(t *testing.T) *jaeger {
 		t.Fatal(err)
 	}
 	j := &jaeger{process: start(t, nil, tool(t, "TEST_JAEGER"), "--config", file),
-		otlp: fmt.Sprintf("http://127.0.0.1:%d", otlp), query: fmt.Sprintf("http://127.0.0.1:%d", query)}
+		otlp: fmt.Sprintf("http://127.0.0.1:%d", otlp), grpc: fmt.Sprintf("127.0.0.1:%d", grpc), query: fmt.Sprintf("http://127.0.0.1:%d", query)}
 	waitFor(t, "Jaeger", func() bool {
 		code, _ := j.get("/api/v3/services")
 		return code == 200

@@ -116,10 +116,10 @@ func freePort(t *testing.T) int {
 }
 
 // startSim starts the scripted engine and gives its URL.
-func startSim(t *testing.T, options string) string {
+func startSim(t *testing.T, args ...string) string {
 	t.Helper()
 	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	start(t, nil, tool(t, "TEST_BENCHPROXY"), "sim", "--listen", addr, "--set", options)
+	start(t, nil, tool(t, "TEST_BENCHPROXY"), append([]string{"sim", "--listen", addr}, args...)...)
 	waitFor(t, "the scripted engine", func() bool {
 		resp, err := http.Get("http://" + addr + "/v1/models")
 		if err != nil {
@@ -180,15 +180,20 @@ func ask(t *testing.T, method, url, body string, headers ...string) (int, string
 // exchange is what is compared of a record.
 type exchange struct {
 	ID, Run, Key, State, Method, Path, Model, Outcome string
-	Status                                            int
-	FinishReason                                      *string `json:"finish_reason"`
-	RequestBytes                                      int64   `json:"request_bytes"`
-	ResponseBytes                                     int64   `json:"response_bytes"`
-	Metrics                                           map[string]*float64
-	Basis                                             map[string]string
-	Interventions                                     []struct{ Kind, Where, Name, From, To, Reason string }
-	Origin                                            *struct{ Exchange string }
-	Timeline                                          struct {
+	Cell, Wave, Upstream                              string
+	Item                                              *struct {
+		Item, Conversation string
+		Warmup             bool
+	}
+	Status        int
+	FinishReason  *string `json:"finish_reason"`
+	RequestBytes  int64   `json:"request_bytes"`
+	ResponseBytes int64   `json:"response_bytes"`
+	Metrics       map[string]*float64
+	Basis         map[string]string
+	Interventions []struct{ Kind, Where, Name, From, To, Reason string }
+	Origin        *struct{ Exchange string }
+	Timeline      struct {
 		Wall        time.Time
 		RequestRead int64  `json:"request_read"`
 		SendStart   *int64 `json:"send_start"`
@@ -213,15 +218,22 @@ func (x *exchange) sent() (trace, span string) {
 // run is benchproxy's output; an exit code other than want fails.
 func run(t *testing.T, env []string, want int, args ...string) (stdout []byte, stderr string) {
 	t.Helper()
+	stdout, stderr, code := runAny(t, env, args...)
+	if code != want {
+		t.Fatalf("benchproxy %s: exit code %d\n%s%s", strings.Join(args, " "), code, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// runAny is benchproxy's output and exit code.
+func runAny(t *testing.T, env []string, args ...string) (stdout []byte, stderr string, code int) {
+	t.Helper()
 	cmd := exec.Command(tool(t, "TEST_BENCHPROXY"), args...)
 	cmd.Env = append(os.Environ(), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	_ = cmd.Run() // the code tells
-	if code := cmd.ProcessState.ExitCode(); code != want {
-		t.Fatalf("benchproxy %s: exit code %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
-	}
-	return out.Bytes(), errs.String()
+	return out.Bytes(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 // shown are the records of a run, in order.

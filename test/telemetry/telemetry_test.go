@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net"
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -25,9 +23,11 @@ const (
 // TestJaeger records, replays and validates with a real Jaeger as the collector, and reads back what it has.
 func TestJaeger(t *testing.T) {
 	j := startJaeger(t)
-	sim := startSim(t, engine)
+	sim := startSim(t, "--set", engine)
 	r := record(t, sim, j.env("recorded")...)
 	chat := r.base + "/v1/chat/completions"
+	_, idle := ask(t, "GET", r.admin+"/metrics", "")
+	promtool(t, idle) // before the first request
 	ask(t, "POST", chat, streamed)
 	ask(t, "POST", chat, streamed, "Traceparent", theirs, "Tracestate", "a=1")
 	ask(t, "POST", chat, streamed, "Traceparent", "00-nonsense")
@@ -56,6 +56,10 @@ func TestJaeger(t *testing.T) {
 	}
 	t.Run("replay", func(t *testing.T) { replayed(t, j, sim, r.store, records) })
 	t.Run("validate", func(t *testing.T) { validated(t, j, sim) })
+	t.Run("serve", func(t *testing.T) { served(t, j, sim, r.store, records) })
+	t.Run("bench", func(t *testing.T) { benched(t, j) })
+	t.Run("gate", func(t *testing.T) { gated(t, j) })
+	t.Run("grpc", func(t *testing.T) { overGRPC(t, j, sim) })
 	t.Run("off", func(t *testing.T) { off(t, j, sim) })
 }
 
@@ -94,34 +98,48 @@ func compare(t *testing.T, j *jaeger, x *exchange) {
 	if server.ParentSpanID != parent {
 		t.Errorf("the server span is below %q, want %q", server.ParentSpanID, parent)
 	}
-	same := func(s *span, key, want string) {
-		t.Helper()
-		if got := attr(s.Attributes, key); got != want {
-			t.Errorf("%s: %s is %q, the record has %q", s.Name, key, got, want)
-		}
+	server.same(t, "benchproxy.record.id", x.ID)
+	server.same(t, "http.response.status_code", strconv.Itoa(x.Status))
+	server.same(t, "http.request.method", x.Method)
+	server.same(t, "url.path", x.Path)
+	server.same(t, "http.request.body.size", strconv.FormatInt(x.RequestBytes, 10))
+	server.same(t, "http.response.body.size", strconv.FormatInt(x.ResponseBytes, 10))
+	if got := nanos(t, server.Start); got != x.at(0) {
+		t.Errorf("the server span starts %d ns after the origin", got-x.at(0))
 	}
-	for _, s := range []*span{&server, &client} {
-		same(s, "benchproxy.record.id", x.ID)
-		same(s, "http.response.status_code", strconv.Itoa(x.Status))
+	client.same(t, "benchproxy.engine.build", "7")
+	compareClient(t, x, &client, "record")
+}
+
+// same holds an attribute against the record.
+func (s *span) same(t *testing.T, key, want string) {
+	t.Helper()
+	if got := attr(s.Attributes, key); got != want {
+		t.Errorf("%s: %s is %q, the record has %q", s.Name, key, got, want)
 	}
-	same(&server, "http.request.method", x.Method)
-	same(&server, "url.path", x.Path)
-	same(&server, "http.request.body.size", strconv.FormatInt(x.RequestBytes, 10))
-	same(&server, "http.response.body.size", strconv.FormatInt(x.ResponseBytes, 10))
-	same(&client, "benchproxy.run.id", x.Run)
-	same(&client, "benchproxy.request.hash", x.Key)
-	same(&client, "benchproxy.record.state", x.State)
-	same(&client, "benchproxy.outcome", x.Outcome)
-	same(&client, "benchproxy.mode", "record")
-	same(&client, "benchproxy.engine.build", "7")
-	if client.failed() != (x.Outcome != "complete") {
-		t.Errorf("outcome %s, status %+v", x.Outcome, client.Status)
+}
+
+// compareClient holds the span of the engine's side of an exchange against its record, field by field.
+func compareClient(t *testing.T, x *exchange, client *span, mode string) {
+	t.Helper()
+	for key, want := range map[string]string{
+		"benchproxy.record.id": x.ID, "benchproxy.run.id": x.Run, "benchproxy.request.hash": x.Key, "benchproxy.record.state": x.State,
+		"benchproxy.outcome": x.Outcome, "benchproxy.mode": mode, "http.response.status_code": strconv.Itoa(x.Status), "benchproxy.cell": x.Cell,
+		"benchproxy.wave": x.Wave, "benchproxy.upstream": x.Upstream,
+	} {
+		client.same(t, key, want)
 	}
-	if x.Method == "POST" {
-		same(&client, "gen_ai.request.model", x.Model)
-		compareFigures(t, x, &client)
+	if x.Item != nil {
+		client.same(t, "benchproxy.item", x.Item.Item)
 	}
-	compareTimes(t, x, &server, &client)
+	if client.kind() != "client" || client.failed() != (x.Outcome != "complete") {
+		t.Errorf("kind %s; outcome %s, status %+v", client.kind(), x.Outcome, client.Status)
+	}
+	if x.Method == "POST" && strings.HasPrefix(x.Path, "/v1/") {
+		client.same(t, "gen_ai.request.model", x.Model)
+		compareFigures(t, x, client)
+	}
+	compareTimes(t, x, client)
 }
 
 // compareFigures holds the metrics: every one that the record has is in the span, and no other.
@@ -160,12 +178,9 @@ func compareFigures(t *testing.T, x *exchange, client *span) {
 }
 
 // compareTimes holds that spans and events stand where the timeline of the record has them, to the nanosecond.
-func compareTimes(t *testing.T, x *exchange, server, client *span) {
+func compareTimes(t *testing.T, x *exchange, client *span) {
 	t.Helper()
 	tl := &x.Timeline
-	if got := nanos(t, server.Start); got != x.at(0) {
-		t.Errorf("the server span starts %d ns after the origin", got-x.at(0))
-	}
 	if got := nanos(t, client.Start); got != x.at(tl.RequestRead) {
 		t.Errorf("the client span starts %d ns beside", got-x.at(tl.RequestRead))
 	}
@@ -220,6 +235,7 @@ func replayed(t *testing.T, j *jaeger, sim, store string, records []exchange) {
 			t.Errorf("exchange %s of trace %s is not below the run", x.ID, trace)
 			continue
 		}
+		compareClient(t, x, &spans[k], "replay")
 		wantTrace, wantSpan := recorded[x.Origin.Exchange].sent()
 		if l := spans[k].Links; len(l) != 1 || l[0].TraceID != wantTrace || l[0].SpanID != wantSpan {
 			t.Errorf("exchange %s is linked to %+v, want %s %s", x.ID, l, wantTrace, wantSpan)
@@ -230,24 +246,31 @@ func replayed(t *testing.T, j *jaeger, sim, store string, records []exchange) {
 // validated holds the tree of a validation.
 func validated(t *testing.T, j *jaeger, sim string) {
 	store := t.TempDir() + "/store"
-	cmd := exec.Command(tool(t, "TEST_BENCHPROXY"), "validate", "inference", "--target", sim, "--store", store, "--run", "v", "--scenarios", "decode",
-		"--concurrency", "1", "--repeats", "1", "--warmup", "0", "--max-tokens", "8", "--no-identify", "--model", "sim")
-	cmd.Env = append(os.Environ(), j.env("validated")...)
-	said, _ := cmd.CombinedOutput() // what the scripted engine answers need not pass
-	m := regexp.MustCompile(`run v \w+ is trace ([0-9a-f]{32})`).FindSubmatch(said)
+	// What the scripted engine answers need not pass.
+	_, said, _ := runAny(t, j.env("validated"), "validate", "inference", "--target", sim, "--store", store, "--run", "v", "--scenarios", "decode",
+		"--concurrency", "1", "--repeats", "1", "--warmup", "1", "--max-tokens", "8", "--no-identify", "--model", "sim")
+	m := regexp.MustCompile(`run v \w+ is trace ([0-9a-f]{32})`).FindStringSubmatch(said)
 	if m == nil {
 		t.Fatalf("no trace is named: %s", said)
 	}
-	asked := shown(t, store, "v")
-	spans := j.trace(t, string(m[1]), len(asked)+1)
-	roots := 0
-	for _, s := range spans {
-		if s.ParentSpanID == "" {
-			roots++
+	compareRun(t, j, m[1], shown(t, store, "v"), "benchproxy gate", byCase)
+	revalidated(t, j, store)
+}
+
+// overGRPC holds that spans that go over gRPC are the same, and packed ones over HTTP too.
+func overGRPC(t *testing.T, j *jaeger, sim string) {
+	for _, env := range [][]string{
+		j.env("over-grpc", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT="+j.grpc),
+		j.env("over-gzip", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip"),
+	} {
+		r := record(t, sim, env...)
+		ask(t, "POST", r.base+"/v1/chat/completions", streamed)
+		r.stop(syscall.SIGINT)
+		records := shown(t, r.store, "r")
+		compare(t, j, &records[0])
+		if text := r.stderr(); strings.Contains(text, "span") {
+			t.Errorf("told was %s", text)
 		}
-	}
-	if roots != 1 {
-		t.Errorf("%d spans of %d are roots", roots, len(spans))
 	}
 }
 
@@ -280,6 +303,16 @@ func off(t *testing.T, j *jaeger, sim string) {
 	}
 }
 
+// promtool holds metrics against Prometheus' own rules.
+func promtool(t *testing.T, text string) {
+	t.Helper()
+	lint := exec.Command(tool(t, "TEST_PROMTOOL"), "check", "metrics")
+	lint.Stdin = strings.NewReader(text)
+	if out, err := lint.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
 // checkMetrics fetches the metrics of a recording as Prometheus does, and holds them against what was asked.
 func checkMetrics(t *testing.T, r *recording, exchanges int) {
 	var text string
@@ -294,73 +327,10 @@ func checkMetrics(t *testing.T, r *recording, exchanges int) {
 			t.Errorf("there is no %s", want)
 		}
 	}
-	lint := exec.Command(tool(t, "TEST_PROMTOOL"), "check", "metrics")
-	lint.Stdin = strings.NewReader(text)
-	if out, err := lint.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("promtool check metrics: %v\n%s", err, out)
-	}
+	promtool(t, text)
 	if _, open := ask(t, "GET", r.admin+"/metrics", "", "Accept", "application/openmetrics-text"); !strings.Contains(open, `# {`) || !strings.Contains(open, "trace_id=") {
 		t.Error("the OpenMetrics form has no exemplars")
 	}
-}
-
-// TestDeadCollector holds that a collector that is not there, or never answers, changes no stream and loses nothing but
-// spans, which are counted. The same requests go by turns through a proxy that traces and one that does not.
-func TestDeadCollector(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close() // connections are taken by the kernel, and nobody ever answers
-	for name, endpoint := range map[string]string{"not there": fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), "silent": "http://" + silent.Addr().String()} {
-		t.Run(name, func(t *testing.T) {
-			sim := startSim(t, engine)
-			traced := record(t, sim, "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint, "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_BSP_MAX_QUEUE_SIZE=64")
-			plain := record(t, sim)
-			const n = 60
-			for range n {
-				_, a := ask(t, "POST", traced.base+"/v1/chat/completions", streamed)
-				_, b := ask(t, "POST", plain.base+"/v1/chat/completions", streamed)
-				if strip(a) != strip(b) {
-					t.Fatalf("the streams differ:\n%s\n%s", a, b)
-				}
-			}
-			traced.stop(syscall.SIGINT)
-			plain.stop(syscall.SIGINT)
-			with, without := shown(t, traced.store, "r"), shown(t, plain.store, "r")
-			if len(with) != n || len(without) != n {
-				t.Errorf("%d and %d of %d are stored", len(with), len(without), n)
-			}
-			if a, b := median(with, "ttft_ms"), median(without, "ttft_ms"); a > b+5 {
-				t.Errorf("the median TTFT is %.3f ms with the dead collector, %.3f ms without", a, b)
-			} else {
-				t.Logf("median TTFT %.3f ms with, %.3f ms without; added per event %.1f us with, %.1f us without", a, b, median(with, "added_p50_us"), median(without, "added_p50_us"))
-			}
-			text := traced.stderr()
-			if !strings.Contains(text, strconv.Itoa(2*n)+" spans could not be sent") || strings.Count(text, "traces: ") != 1 {
-				t.Errorf("told was %s", text)
-			}
-		})
-	}
-}
-
-// strip takes out what differs between two answers of the scripted engine: ids and times.
-func strip(s string) string {
-	return regexp.MustCompile(`"id":"[^"]*"|"created":\d+`).ReplaceAllString(s, "")
-}
-
-func median(list []exchange, metric string) float64 {
-	var all []float64
-	for _, x := range list {
-		if v := x.Metrics[metric]; v != nil {
-			all = append(all, *v)
-		}
-	}
-	slices.Sort(all)
-	if len(all) == 0 {
-		return math.NaN()
-	}
-	return all[len(all)/2]
 }
 
 // TestKinds holds that both spellings of a kind are read.
