@@ -178,31 +178,18 @@ func tokenCell(token *string) report.Cell {
 
 // gateJUnit is a gate suite as CI systems read it. What an engine does not have is skipped.
 func gateJUnit(r *replay.GateReport) *report.Suite {
-	state := func(e *replay.GateEntry) report.TestState {
-		if e.Status == exchange.VerdictUnsupported {
-			return report.TestSkipped
-		}
-		return testState(e.Status)
-	}
-	counts := report.Counts{Tests: len(r.Verdicts)}
+	var counts report.Counts
 	for i := range r.Verdicts {
-		switch state(&r.Verdicts[i]) {
-		case report.TestFailed:
-			counts.Failures++
-		case report.TestError:
-			counts.Errors++
-		case report.TestSkipped:
-			counts.Skipped++
-		}
+		counts.Add(report.StateOf(r.Verdicts[i].Status))
 	}
 	return &report.Suite{
-		Name: "benchproxy gates, level " + r.Level, Counts: counts,
+		Name: "benchproxy gates, level " + r.Level, Counts: counts, Verdict: r.Verdict(),
 		Properties: []report.Fact{{Name: "run", Value: string(r.Run)}, {Name: "target", Value: subjectText(&r.Target)}, {Name: "package", Value: r.Package},
 			{Name: "complete", Value: strconv.FormatBool(r.Complete)}},
 		Cases: func(yield func(report.TestCase) bool) {
 			for i := range r.Verdicts {
 				e := &r.Verdicts[i]
-				if !yield(report.TestCase{Class: e.Family, Name: strings.TrimSpace(e.Case + " " + e.Gate), State: state(e), Message: e.Reason, Detail: string(e.Detail)}) {
+				if !yield(report.TestCase{Class: e.Family, Name: strings.TrimSpace(e.Case + " " + e.Gate), State: report.StateOf(e.Status), Status: e.Status, Message: e.Reason, Detail: string(e.Detail)}) {
 					return
 				}
 			}

@@ -244,35 +244,32 @@ func medianCell(m measure.RunMetric) report.Cell {
 	return report.Figure(exchange.Figure{Value: *m.Summary.Median, Basis: m.Basis})
 }
 
-// testState is the word that JUnit has for a status: only ok is a pass, and what could not be judged is an error.
-func testState(s exchange.VerdictStatus) report.TestState {
-	switch s {
-	case exchange.VerdictOK:
-		return report.TestPassed
-	case exchange.VerdictFail:
-		return report.TestFailed
-	case exchange.VerdictSkipped:
-		return report.TestSkipped
-	}
-	return report.TestError
-}
-
-// revalidationSuite is a revalidation as CI systems read it: a case an exchange.
+// revalidationSuite is a revalidation as CI systems read it: a case of a suite, or an exchange of no case, is one of theirs.
 func revalidationSuite(r *replay.Revalidated) *report.Suite {
-	skipped, failed := r.Statuses[exchange.VerdictSkipped], r.Statuses[exchange.VerdictFail]
-	return &report.Suite{
+	s := &report.Suite{
 		Name: "benchproxy revalidation of run " + string(r.Source.Run),
 		Properties: []report.Fact{{Name: "run", Value: r.Source.Name}, {Name: "recorded_by", Value: r.Source.Harness}, {Name: "judged_by", Value: r.Harness},
 			{Name: "complete", Value: strconv.FormatBool(r.Complete)}},
-		Counts: report.Counts{Tests: r.Judged, Failures: failed, Skipped: skipped, Errors: r.Judged - r.Statuses[exchange.VerdictOK] - failed - skipped},
-		Cases: func(yield func(report.TestCase) bool) {
-			for _, l := range r.Lines {
-				if !yield(report.TestCase{Class: "exchange", Name: strings.TrimSpace(fmt.Sprintf("%d %s %s", l.Seq, l.ID, l.Case)), State: testState(l.Status), Message: l.Reason}) {
-					return
-				}
-			}
-		},
+		Verdict: r.Verdict(),
 	}
+	s.Cases = func(yield func(report.TestCase) bool) {
+		for _, c := range r.Cases {
+			name := strings.TrimSpace(c.Case + " " + c.Policy)
+			if !yield(report.TestCase{Class: c.Scenario, Name: name, State: report.StateOf(c.Status), Status: c.Status, Message: c.Reason}) {
+				return
+			}
+		}
+		for _, l := range r.Lines {
+			name := fmt.Sprintf("%d %s", l.Seq, l.ID)
+			if l.Case == "" && !yield(report.TestCase{Class: "exchange", Name: name, State: report.StateOf(l.Status), Status: l.Status, Message: l.Reason}) {
+				return
+			}
+		}
+	}
+	for c := range s.Cases {
+		s.Counts.Add(c.State)
+	}
+	return s
 }
 
 // capturedDocument is the revalidation of a captured report as people read it.
@@ -328,7 +325,7 @@ func capturedSuite(r *replay.Captured) *report.Suite {
 		Counts: report.Counts{Tests: r.Recorded, Failures: r.Failed},
 		Cases: iter.Seq[report.TestCase](func(yield func(report.TestCase) bool) {
 			for _, c := range r.Cases {
-				if !yield(report.TestCase{Class: c.Scenario, Name: c.Tag, State: testState(c.Status), Message: c.Detail}) {
+				if !yield(report.TestCase{Class: c.Scenario, Name: c.Tag, State: report.StateOf(c.Status), Status: c.Status, Message: c.Detail}) {
 					return
 				}
 			}

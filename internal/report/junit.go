@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
 // Suite is a set of verdicts as CI systems read them.
@@ -13,6 +15,9 @@ type Suite struct {
 	Properties []Fact // what the evidence is
 	Counts     Counts // of Cases
 	Cases      iter.Seq[TestCase]
+	// Verdict is what all of it amounts to for a script. Where it is an error and no case is one, such as when a run is
+	// incomplete though all that is there passed, it becomes a case of its own: what exits with an error is never green.
+	Verdict error
 }
 
 // Counts say what the cases of a suite come to. A case is in one of them at most.
@@ -21,7 +26,8 @@ type Counts struct{ Tests, Failures, Errors, Skipped int }
 // TestState is the word that JUnit has for a verdict.
 type TestState uint8
 
-// The states of a case.
+// The states of a case. CI systems are red at a failure and at an error, and take what is skipped for neither good nor bad:
+// so they are as red as the command's exit code.
 const (
 	TestPassed  TestState = iota
 	TestFailed            // judged, and wrong
@@ -29,12 +35,41 @@ const (
 	TestSkipped           // does not apply
 )
 
+// StateOf is the word that JUnit has for a verdict. What an engine lacks does not apply to it; incomparable, partial and
+// not_run are errors, since nothing is known of what they were to tell.
+func StateOf(s exchange.VerdictStatus) TestState {
+	switch s {
+	case exchange.VerdictOK:
+		return TestPassed
+	case exchange.VerdictFail:
+		return TestFailed
+	case exchange.VerdictSkipped, exchange.VerdictUnsupported:
+		return TestSkipped
+	}
+	return TestError
+}
+
+// Add counts a case.
+func (c *Counts) Add(s TestState) {
+	c.Tests++
+	switch s {
+	case TestPassed:
+	case TestFailed:
+		c.Failures++
+	case TestSkipped:
+		c.Skipped++
+	default:
+		c.Errors++
+	}
+}
+
 // TestCase is one verdict.
 type TestCase struct {
 	Class, Name string
 	State       TestState
-	Message     string // one line; of every state but a pass
-	Detail      string // more, as text
+	Status      exchange.VerdictStatus // the verdict behind the state; "" where there is none
+	Message     string                 // one line; of every state but a pass
+	Detail      string                 // more, as text
 }
 
 type junitCase struct {
@@ -43,10 +78,17 @@ type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	Failure *junitMessage `xml:"failure"`
 	Error   *junitMessage `xml:"error"`
-	Skipped *junitMessage `xml:"skipped"`
+	Skipped *junitSkipped `xml:"skipped"`
 }
 
 type junitMessage struct {
+	Type    string `xml:"type,attr"`
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// junitSkipped has no type.
+type junitSkipped struct {
 	Message string `xml:"message,attr"`
 	Text    string `xml:",chardata"`
 }
@@ -57,7 +99,7 @@ type junitProperty struct {
 	Value   string   `xml:"value,attr"`
 }
 
-// JUnit writes the suite as JUnit XML, one case after the other.
+// JUnit writes the suite as JUnit XML, one case after the other. Cases of one name are numbered: readers keep one of each.
 func (s *Suite) JUnit(w io.Writer) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
@@ -67,8 +109,12 @@ func (s *Suite) JUnit(w io.Writer) error {
 	attr := func(name string, value any) xml.Attr {
 		return xml.Attr{Name: xml.Name{Local: name}, Value: fmt.Sprint(value)}
 	}
-	counts := []xml.Attr{attr("name", printable(s.Name)), attr("tests", s.Counts.Tests), attr("failures", s.Counts.Failures),
-		attr("errors", s.Counts.Errors), attr("skipped", s.Counts.Skipped)}
+	n := s.Counts
+	whole := s.whole()
+	if whole != nil {
+		n.Add(whole.State)
+	}
+	counts := []xml.Attr{attr("name", printable(s.Name)), attr("tests", n.Tests), attr("failures", n.Failures), attr("errors", n.Errors), attr("skipped", n.Skipped)}
 	all := xml.StartElement{Name: xml.Name{Local: "testsuites"}, Attr: counts}
 	suite := xml.StartElement{Name: xml.Name{Local: "testsuite"}, Attr: counts}
 	if err := enc.EncodeToken(all); err != nil {
@@ -89,8 +135,14 @@ func (s *Suite) JUnit(w io.Writer) error {
 			return err
 		}
 	}
+	names := map[[2]string]int{}
 	for c := range s.Cases {
-		if err := enc.Encode(c.junit()); err != nil {
+		if err := enc.Encode(c.junit(names)); err != nil {
+			return err
+		}
+	}
+	if whole != nil {
+		if err := enc.Encode(whole.junit(names)); err != nil {
 			return err
 		}
 	}
@@ -107,16 +159,38 @@ func (s *Suite) JUnit(w io.Writer) error {
 	return err
 }
 
-func (c *TestCase) junit() junitCase {
+// whole is the case that stands for the verdict on all of them; nil where another one tells that it is no pass.
+func (s *Suite) whole() *TestCase {
+	if s.Verdict == nil || s.Counts.Failures+s.Counts.Errors > 0 {
+		return nil
+	}
+	return &TestCase{Class: "benchproxy", Name: "all of it", State: TestError, Message: s.Verdict.Error()}
+}
+
+// junit is a case. names counts those of its name.
+func (c *TestCase) junit(names map[[2]string]int) junitCase {
 	out := junitCase{Class: printable(c.Class), Name: printable(c.Name)}
-	m := &junitMessage{Message: printable(c.Message), Text: printable(c.Detail)}
+	key := [2]string{out.Class, out.Name}
+	if names[key]++; names[key] > 1 {
+		out.Name += fmt.Sprintf(" (%d)", names[key])
+	}
+	kind, message, text := string(c.Status), printable(c.Message), printable(c.Detail)
 	switch c.State {
 	case TestFailed:
-		out.Failure = m
+		if kind == "" {
+			kind = string(exchange.VerdictFail)
+		}
+		out.Failure = &junitMessage{kind, message, text}
 	case TestError:
-		out.Error = m
+		if kind == "" {
+			kind = string(exchange.VerdictNotRun)
+		}
+		out.Error = &junitMessage{kind, message, text}
 	case TestSkipped:
-		out.Skipped = m
+		if kind != "" {
+			message = kind + ": " + message
+		}
+		out.Skipped = &junitSkipped{message, text}
 	}
 	return out
 }

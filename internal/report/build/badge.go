@@ -81,39 +81,17 @@ func Suites(e *Evidence) *report.Suite {
 		g := &e.Gates[i]
 		s.Properties = append(s.Properties, report.Fact{Name: "source", Value: g.Source + " " + g.Level})
 		for _, c := range g.Cases {
-			s.Counts.Tests++
-			switch c.testState() {
-			case report.TestFailed:
-				s.Counts.Failures++
-			case report.TestError:
-				s.Counts.Errors++
-			case report.TestSkipped:
-				s.Counts.Skipped++
-			case report.TestPassed:
-			}
+			s.Counts.Add(report.StateOf(c.Status))
 		}
 	}
 	s.Cases = func(yield func(report.TestCase) bool) {
 		for i := range e.Gates {
 			for _, c := range e.Gates[i].Cases {
-				if !yield(report.TestCase{Class: e.Gates[i].Source + " " + c.Gate, Name: c.Case, State: c.testState(), Message: c.Reason}) {
+				if !yield(report.TestCase{Class: e.Gates[i].Source + " " + c.Gate, Name: c.Case, State: report.StateOf(c.Status), Status: c.Status, Message: c.Reason}) {
 					return
 				}
 			}
 		}
 	}
 	return s
-}
-
-// testState is the word that JUnit has for a status: only ok is a pass, and what could not be judged is an error.
-func (c *GateCase) testState() report.TestState {
-	switch c.Status {
-	case exchange.VerdictOK:
-		return report.TestPassed
-	case exchange.VerdictFail:
-		return report.TestFailed
-	case exchange.VerdictSkipped:
-		return report.TestSkipped
-	}
-	return report.TestError
 }
