@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/benchproxy/benchproxy/engines"
 	"github.com/benchproxy/benchproxy/engines/launch"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
@@ -27,7 +28,7 @@ func (p *program) pickCommand() *cli.Command {
 		ArgsUsage: "[DIR|FILE ...]",
 		Description: "It finds the builds of --engine in PATH and below the directories, and starts each with the model, one after the other,\n" +
 			"for --repeats requests of a long prompt and of a long answer. The fastest decoder comes first; a tie within 3 % is broken\n" +
-			"by prefill. A baseline that is not the fastest build inflates every comparison, so name its path and tag. Without\n" +
+			"by prefill. One build in several places is one. A baseline that is not the fastest build inflates every comparison, so name its path and tag. Without\n" +
 			"--model the builds are listed with version and devices, unranked.\n\n" +
 			"   benchproxy engines pick --model model.gguf ~/llama.cpp /opt/builds",
 		Flags: append([]cli.Flag{
@@ -44,12 +45,30 @@ func (p *program) pickCommand() *cli.Command {
 // picked is a build with what was measured of it.
 type picked struct {
 	launch.Build
-	Rank       int      `json:"rank,omitempty"`
-	DecodeTPS  *float64 `json:"decode_tps"`  // median of the stream window
-	PrefillTPS *float64 `json:"prefill_tps"` // median of prompt over time to first token
-	Samples    int      `json:"samples"`     // answers that counted for decode
-	Observed   *string  `json:"observed_device"`
-	Log        string   `json:"log,omitempty"`
+	Rank     int      `json:"rank,omitempty"`
+	Decode   *sampled `json:"decode"`  // tokens a second of the stream window; null when no answer counted
+	Prefill  *sampled `json:"prefill"` // prompt tokens over the time to the first one
+	Asked    string   `json:"requested_device,omitempty"`
+	Observed *string  `json:"observed_device"`
+	Fallback bool     `json:"cpu_fallback"`
+	Log      string   `json:"log,omitempty"`
+}
+
+// sampled is a median with what it is the median of.
+type sampled struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	N      int     `json:"n"`
+}
+
+// sampledOf is nil for no samples.
+func sampledOf(samples []float64) *sampled {
+	if len(samples) == 0 {
+		return nil
+	}
+	slices.Sort(samples)
+	return &sampled{Median: stat.Quantile(samples, 0.5), Min: samples[0], Max: samples[len(samples)-1], N: len(samples)}
 }
 
 func (p *program) enginesPick(c *cli.Context) error {
@@ -61,7 +80,14 @@ func (p *program) enginesPick(c *cli.Context) error {
 	if !ok {
 		return usagef("there is no engine %q; 'benchproxy engines ls' lists them", c.String("engine"))
 	}
-	builds, err := launch.Builds(c.Context, profile, c.Args().Slice(), p.Environ())
+	if c.IsSet("binary") {
+		return usagef("--binary names one build, and pick compares several: name it as a FILE")
+	}
+	search := launch.Search{Engine: profile, Roots: c.Args().Slice(), Environ: p.Environ(), Asking: func(path string) { note(p.Stderr, "asking %s", printable(path)) }}
+	if dir, ok := p.dataDir(); ok {
+		search.StateDir = filepath.Join(dir, "engines")
+	}
+	builds, err := launch.Builds(c.Context, search)
 	if err != nil {
 		return err
 	}
@@ -74,7 +100,7 @@ func (p *program) enginesPick(c *cli.Context) error {
 		if c.String("model") == "" || b.Error != "" {
 			continue
 		}
-		note(p.Stderr, "%d of %d: %s", i+1, len(builds), b.Path)
+		note(p.Stderr, "measuring %d of %d: %s", i+1, len(builds), printable(b.Path))
 		s := captureSettings{upstreams: make([]upstream, 1), catalog: catalog}
 		if err := p.launchSettings(c, &s); err != nil {
 			return err
@@ -93,6 +119,7 @@ func (p *program) enginesPick(c *cli.Context) error {
 
 // tryBuild starts a build, measures it and ends it.
 func (p *program) tryBuild(c *cli.Context, spec *launch.Spec, to *picked) (err error) {
+	to.Log, to.Asked = spec.LogFile, spec.Asked
 	proc, err := launch.Start(c.Context, *spec)
 	if err != nil {
 		return err
@@ -101,14 +128,16 @@ func (p *program) tryBuild(c *cli.Context, spec *launch.Spec, to *picked) (err e
 	if err := proc.WaitReady(c.Context); err != nil {
 		return err
 	}
-	to.Observed, to.Log = proc.Status().Device, spec.LogFile
 	up, err := proxy.NewUpstream(proxy.UpstreamOptions{Name: spec.Engine.ID, URL: proc.URL()})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, up.Close()) }()
 	b := buildBench{session: proxy.NewSession(proxy.SessionOptions{Harness: version()}), up: up, model: cmp.Or(filepath.Base(spec.Model), "model")}
-	return b.measure(c.Context, int(c.Uint("repeats")), pickRequests(int(c.Uint("prompt")), int(c.Uint("answer"))), to)
+	err = b.measure(c.Context, int(c.Uint("repeats")), pickRequests(int(c.Uint("prompt")), int(c.Uint("answer"))), to)
+	to.Observed = proc.Status().Device // after the requests: some show it only when they compute
+	to.Fallback = engines.CPUFallback(&spec.Asked, to.Observed)
+	return err
 }
 
 // pickRequest is one of the two requests a build is measured with.
@@ -155,19 +184,20 @@ func (b *buildBench) measure(ctx context.Context, repeats int, requests []pickRe
 				samples = append(samples, f.Value)
 			}
 		}
-		if len(samples) == 0 {
-			continue // null says so
-		}
-		slices.Sort(samples)
-		median := stat.Quantile(samples, 0.5)
 		if r.metric == measure.DecodeTPS {
-			to.DecodeTPS, to.Samples = &median, len(samples)
+			to.Decode = sampledOf(samples)
 		} else {
-			to.PrefillTPS = &median
+			to.Prefill = sampledOf(samples)
 		}
+	}
+	if to.Decode == nil {
+		return errNothingCounted
 	}
 	return nil
 }
+
+// errNothingCounted says that a build answers, and gives no rate.
+var errNothingCounted = errors.New("no answer gave a rate of decoding: they came in one piece, without usage, or were shorter than half of --answer")
 
 func (b *buildBench) call(r pickRequest) proxy.Call {
 	b.sent++
@@ -189,25 +219,32 @@ func (b *buildBench) call(r pickRequest) proxy.Call {
 // pickTie is how near two decode rates are that prefill decides between.
 const pickTie = 0.03
 
-// rank sorts the builds, the best first, and numbers those that were measured.
+// rank sorts the builds, the best first, and numbers those that were measured. One that computes on the CPU though a GPU
+// was asked for is not ranked: it is another thing that was measured.
 func rank(list []picked) {
-	slices.SortStableFunc(list, func(a, b picked) int { return -compareRates(a.DecodeTPS, b.DecodeTPS) })
+	slices.SortStableFunc(list, func(a, b picked) int { return -compareRates(a.ranked(), b.ranked()) })
 	for i := 1; i < len(list); i++ { // among neighbors that tie, the faster prefill goes first
-		for j := i; j > 0 && tied(list[j-1], list[j]) && compareRates(list[j].PrefillTPS, list[j-1].PrefillTPS) > 0; j-- {
+		for j := i; j > 0 && tied(list[j-1], list[j]) && compareRates(list[j].Prefill, list[j-1].Prefill) > 0; j-- {
 			list[j-1], list[j] = list[j], list[j-1]
 		}
 	}
-	n := 0
 	for i := range list {
-		if list[i].DecodeTPS != nil {
-			n++
-			list[i].Rank = n
+		if list[i].ranked() != nil {
+			list[i].Rank = i + 1
 		}
 	}
 }
 
+// ranked is the rate that a build is ranked by, nil for none.
+func (b *picked) ranked() *sampled {
+	if b.Fallback {
+		return nil
+	}
+	return b.Decode
+}
+
 // compareRates orders rates; one that is not there is the lowest.
-func compareRates(a, b *float64) int {
+func compareRates(a, b *sampled) int {
 	switch {
 	case a == nil && b == nil:
 		return 0
@@ -216,45 +253,10 @@ func compareRates(a, b *float64) int {
 	case b == nil:
 		return 1
 	}
-	return cmp.Compare(*a, *b)
+	return cmp.Compare(a.Median, b.Median)
 }
 
 func tied(a, b picked) bool {
-	return a.DecodeTPS != nil && b.DecodeTPS != nil && max(*a.DecodeTPS, *b.DecodeTPS) <= (1+pickTie)*min(*a.DecodeTPS, *b.DecodeTPS)
-}
-
-func (p *program) printPicked(c *cli.Context, list []picked) error {
-	var failed error
-	if c.String("model") != "" && list[0].DecodeTPS == nil {
-		failed = fmt.Errorf("no build could be measured")
-	}
-	if c.Bool("json") {
-		return errors.Join(json.NewEncoder(p.Stdout).Encode(map[string]any{"schema": 1, "engine": c.String("engine"), "builds": list}), failed)
-	}
-	t := table{cols: []column{{head: "RANK", right: true}, {head: "DECODE", right: true}, {head: "PREFILL", right: true}, {head: "DEVICE"}, {head: "TAG"}, {head: "VERSION"}, {head: "PATH"}}}
-	for _, b := range list {
-		device := b.Observed
-		if device == nil {
-			device = b.Device
-		}
-		place := "-"
-		if b.Rank > 0 {
-			place = fmt.Sprint(b.Rank)
-		}
-		t.add(place, pickedRate(b.DecodeTPS), pickedRate(b.PrefillTPS), cmp.Or(printable(knownText(device)), "-"), cmp.Or(printable(b.Tag), "-"), cmp.Or(printable(b.Version), "-"), printable(b.Path))
-	}
-	t.print(p.Stdout)
-	for _, b := range list {
-		if b.Error != "" {
-			note(p.Stderr, "%s: %s", printable(b.Path), b.Error)
-		}
-	}
-	return failed
-}
-
-func pickedRate(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f", *v)
+	x, y := a.ranked(), b.ranked()
+	return x != nil && y != nil && max(x.Median, y.Median) <= (1+pickTie)*min(x.Median, y.Median)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"strings"
 	"time"
@@ -50,6 +51,10 @@ func (t tool) run(outer context.Context) (string, error) {
 	case errors.As(err, &exit):
 		x := exitOf(exit.ProcessState)
 		return out, errors.New(strings.TrimRight(x.String()+": "+redact.Text(tellingLine(out))+"; "+x.meaning(), ":; "))
+	}
+	var start *fs.PathError
+	if errors.As(err, &start) {
+		err = fmt.Errorf("it is no program for this machine, or not to be run: %w", start.Err)
 	}
 	return out, err
 }

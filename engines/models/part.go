@@ -89,7 +89,7 @@ func lockPart(path string) (*os.File, error) {
 		}
 		if err := lockFile(file); err != nil {
 			file.Close()
-			return nil, fmt.Errorf("%w: another process downloads it", err)
+			return nil, fmt.Errorf("another process downloads it; wait for its end, or stop it: %w", err)
 		}
 		mine, err := file.Stat()
 		there, err2 := os.Lstat(path)
