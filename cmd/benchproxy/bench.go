@@ -65,6 +65,7 @@ type benching struct {
 	telling telling
 	began   time.Time
 	salt    string // of the sitting
+	shown   bool   // on a terminal: what is asked now
 	up      []*benchServer
 	crowded []string // groups of which it is evident that they do not fit beside each other
 	records []*matrix.Record
@@ -240,6 +241,7 @@ func (b *benching) run(ctx context.Context) error {
 		}
 	}
 	ran := r.Run(ctx)
+	b.wipe()
 	sum := r.Summary()
 	if err := b.print(sum, ran); err != nil {
 		return errors.Join(ran, err)

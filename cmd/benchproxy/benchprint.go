@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/replay/bench"
 	"github.com/benchproxy/benchproxy/replay/matrix"
@@ -20,7 +22,14 @@ func (b *benching) event(e bench.Event) {
 	if b.c.Bool("quiet") || b.s.json {
 		return
 	}
+	b.wipe()
 	switch e.Kind {
+	case bench.EventTurn:
+		text := fmt.Sprintf("%*d/%d asking %s", len(strconv.Itoa(e.Total)), e.Ended, e.Total, e.Cell.Name)
+		if e.Cell.Repeats > 1 {
+			text += fmt.Sprintf(", repeat %d of %d", e.Repeat+1, e.Cell.Repeats)
+		}
+		b.show(text)
 	case bench.EventOpen:
 		word := "starting"
 		if e.Group.Launch.Transport == matrix.TransportConnect {
@@ -45,6 +54,24 @@ func (b *benching) event(e bench.Event) {
 		}
 	case bench.EventCell:
 		note(b.Stderr, "%*d/%d %s", len(strconv.Itoa(e.Total)), e.Ended, e.Total, printable(cellLine(e.Record)))
+	}
+}
+
+// show draws what is going on behind all that was printed, on a terminal only.
+func (b *benching) show(text string) {
+	width, tty := b.TTY(b.Stderr)
+	if !tty || b.Getenv("TERM") == "dumb" || b.Getenv("CI") != "" {
+		return
+	}
+	fmt.Fprint(b.Stderr, runewidth.Truncate(printable(text), max(width-1, 1), "…"))
+	b.shown = true
+}
+
+// wipe takes away what was drawn.
+func (b *benching) wipe() {
+	if b.shown {
+		fmt.Fprint(b.Stderr, "\r\x1b[K")
+		b.shown = false
 	}
 }
 
@@ -107,17 +134,40 @@ func (b *benching) print(sum bench.Summary, ran error) error {
 	if len(t.rows) > 0 {
 		t.print(b.Stdout)
 	}
-	for _, r := range b.records {
-		if r.Status == matrix.StatusFail {
-			fmt.Fprintf(b.Stdout, "%s: %s\n", printable(r.Cell), printable(r.Detail))
-		}
-	}
+	b.tellWhy(matrix.StatusFail, "failed")
+	b.tellWhy(matrix.StatusSkipped, "skipped")
 	for _, d := range bench.Draftings(bench.Standing(b.results, b.plan, b.records)) {
 		fmt.Fprintln(b.Stdout, printable(draftLine(d)))
 	}
 	fmt.Fprintf(b.Stdout, "ok=%d/%d failed=%d skipped=%d kept=%d in %s, results in %s\n", sum.OK+sum.Kept, sum.Planned, sum.Failed, sum.Skipped, sum.Kept,
 		took.Round(time.Millisecond), b.results)
 	return nil
+}
+
+// mostNamed is how many cells of one reason are named.
+const mostNamed = 4
+
+// tellWhy tells the reasons of cells that have no numbers, each once with the cells that it holds for.
+func (b *benching) tellWhy(status matrix.Status, word string) {
+	var order []string
+	cells := map[string][]string{}
+	for _, r := range b.records {
+		if r.Status != status {
+			continue
+		}
+		if cells[r.Detail] == nil {
+			order = append(order, r.Detail)
+		}
+		cells[r.Detail] = append(cells[r.Detail], r.Cell)
+	}
+	for _, why := range order {
+		names := cells[why]
+		text := strings.Join(names[:min(len(names), mostNamed)], ", ")
+		if more := len(names) - mostNamed; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		fmt.Fprintf(b.Stdout, "%s %s: %s\n", word, printable(text), printable(why))
+	}
 }
 
 // draftLine is which method of speculative decoding is worth it.

@@ -29,6 +29,7 @@ type Event struct {
 	Kind   EventKind
 	Group  *matrix.Group
 	Cell   *matrix.Cell   // of cell events
+	Repeat int            // of EventTurn, from 0
 	Record *matrix.Record // of EventCell
 	Facts  *Facts         // of EventUp
 	Err    error          // of EventDown: why the server could not be had, or ended; nil when it was closed as planned
@@ -270,7 +271,7 @@ func (r *Runner) turn(ctx context.Context, s *sitting, t matrix.Turn) error {
 	if p.ended {
 		return nil
 	}
-	r.o.Event(Event{Kind: EventTurn, Group: s.group, Cell: c, Ended: r.ended, Total: r.total})
+	r.o.Event(Event{Kind: EventTurn, Group: s.group, Cell: c, Repeat: t.Repeat, Ended: r.ended, Total: r.total})
 	a, err := s.ask(c, r.o.Build(c.Scenario))
 	if err == nil {
 		var one *sample

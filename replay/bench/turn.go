@@ -23,7 +23,9 @@ type asking struct {
 func (s *sitting) ask(c *matrix.Cell, build string) (*asking, error) {
 	what, err := scenario.Named(build, s.Facts().Materials)
 	switch {
-	case errors.Is(err, scenario.ErrNoWindow), errors.Is(err, exchange.ErrUsage):
+	case errors.Is(err, scenario.ErrNoWindow):
+		return nil, &NotHere{matrix.NoMessages(err.Error() + " with --context-size, or as context of its engine")}
+	case errors.Is(err, exchange.ErrUsage):
 		return nil, &NotHere{matrix.NoMessages(err.Error())}
 	case errors.Is(err, scenario.ErrMaterial):
 		return nil, &NotHere{&matrix.Skip{Kind: matrix.SkipAsset, Reason: err.Error()}}

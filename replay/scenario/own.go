@@ -67,7 +67,11 @@ func ReadOwn(r io.Reader, valid func(exchange.Check) error) ([]Scenario, error) 
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, mostLine)
 	for n := 1; lines.Scan(); n++ {
-		line := bytes.TrimSpace(lines.Bytes())
+		line := lines.Bytes()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")) // some editors begin files with it
+		}
+		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
@@ -90,6 +94,9 @@ func ReadOwn(r io.Reader, valid func(exchange.Check) error) ([]Scenario, error) 
 }
 
 func readOwn(line []byte, valid func(exchange.Check) error) (Scenario, error) {
+	if line[0] == '[' || line[0] == '"' {
+		return Scenario{}, errors.New("it is no JSON object")
+	}
 	var l ownLine
 	if err := strict.Decode(line, &l, ""); err != nil {
 		return Scenario{}, err
@@ -208,8 +215,8 @@ func (m ownMessage) message() (message, error) {
 		out.Content = parts
 	default:
 		var text string
-		if err := json.Unmarshal(content, &text); err != nil {
-			return out, fmt.Errorf("content: it is text or a list of parts: %w", err)
+		if json.Unmarshal(content, &text) != nil {
+			return out, errors.New("content: it is text or a list of parts")
 		}
 		out.Content = text
 	}

@@ -65,8 +65,9 @@ func TestReadOwn(t *testing.T) {
 func TestReadOwnRefuses(t *testing.T) {
 	message := `"messages":[{"role":"user","content":"x"}]`
 	for line, why := range map[string]string{
-		"":                                    "there is none",
-		"{":                                   "line 1",
+		"":              "there is none",
+		"{":             "line 1",
+		"# a list\n[1]": "line 2: it is no JSON object", `"text"`: "no JSON object",
 		`{"id":"a","what":1}`:                 "what",
 		`{"id":"A b",` + message + `}`:        "lower case",
 		`{"id":"../a",` + message + `}`:       "lower case",
@@ -125,6 +126,9 @@ func TestLimitsThatAreStated(t *testing.T) {
 			t.Fatal(err)
 		}
 		return out[0]
+	}
+	if marked, err := ReadOwn(strings.NewReader("\xef\xbb\xbf"+ownFile), gates.Validate); err != nil || len(marked) == 0 {
+		t.Errorf("a file that begins with a mark of its encoding: %v", err)
 	}
 	none, usual, more := read(``), read(`,"max_tokens":128`), read(`,"max_tokens":200`)
 	if none.Limit() != 0 || usual.Limit() != UnstatedTokens || more.Limit() != 200 {
