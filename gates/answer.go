@@ -93,17 +93,19 @@ const (
 
 // finishParams are the parameters of finish_reason.
 type finishParams struct {
-	Allow []string `json:"allow"` // normalized finish reasons that pass; none = stop and tool_calls
+	Allow []string `json:"allow"`                // normalized finish reasons that pass; none = stop and tool_calls
+	Used  bool     `json:"limit_used,omitempty"` // length passes only where the limit of the request was used up
 }
 
 func finishGate() Gate {
 	return Gate{
-		ID: "finish_reason", Version: 1, Family: "answer",
+		ID: "finish_reason", Version: 2, Family: "answer",
 		Summary: "the answer came to its end and says why it ended",
 		Explain: `Every turn must have been answered: a status outside 2xx, an error inside the stream, a stream that breaks off, a time-out and
 an error message in the place of the answer fail. Every answer must name a finish reason which is not empty. The reason, in
 its normalized form (stop, length, tool_calls, content_filter, error), must be one of the parameter "allow", by default stop
-and tool_calls: an answer that its output limit cut is no whole answer.
+and tool_calls: an answer that its output limit cut is no whole answer. With "limit_used" length passes only where the engine
+reports as many tokens as the request allowed, give or take the one that ends an answer: no other limit was asked for.
 ok: all turns ended so. fail: one did not. skipped: the client left or the recording was ended before the answer was whole,
 or the language of the endpoint has no finish reasons (TensorSharp's and LM Studio's own).
 Judged by itself: every answer; length is allowed where the request states an output limit, since it asked for the cut.`,
@@ -139,6 +141,8 @@ func finishReason(e *Evidence) (Finding, exchange.Needs) {
 			return fail("turn %d names no finish reason", i+1), nil
 		case !slices.Contains(allow, tr.FinishNorm):
 			return fail("turn %d ended for %q, which is none of %q", i+1, *tr.FinishReason, allow), nil
+		case e.params.(*finishParams).Used && t.cutShort():
+			return fail("turn %d ended for its limit after %d of the %d tokens that it might have", i+1, *tr.Usage.Completion, *t.Analysis.Request.MaxTokens), nil
 		}
 		told = true
 	}
@@ -146,6 +150,12 @@ func finishReason(e *Evidence) (Finding, exchange.Needs) {
 		return skipped("the language of this endpoint has no finish reasons"), nil
 	}
 	return ok(), nil
+}
+
+// cutShort reports whether an answer says that its limit cut it, and had not used up that of its request.
+func (t Turn) cutShort() bool {
+	u, limit := t.Transcript.Usage, t.Analysis.Request.MaxTokens
+	return t.Transcript.FinishNorm == finishLength && limit != nil && u != nil && u.Completion != nil && *u.Completion+1 < *limit
 }
 
 // budgetParams are the parameters of half_budget.

@@ -2,6 +2,7 @@ package gates
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,6 +57,9 @@ func TestUsageAndFinish(t *testing.T) {
 		{"no finish", check("finish_reason"), finish(""), sFail, "", "finish reason"},
 		{"length", check("finish_reason"), finish("length"), sFail, "", `"length"`},
 		{"length allowed", check("finish_reason", `{"allow":["length"]}`), finish("length"), sOK, "", ""},
+		{"limit used up", check("finish_reason", `{"allow":["length"],"limit_used":true}`), limited(6), sOK, "", ""},
+		{"limit not used up", check("finish_reason", `{"allow":["length"],"limit_used":true}`), limited(64), sFail, "", "5 of the 64 tokens"},
+		{"no limit asked for", check("finish_reason", `{"allow":["length"],"limit_used":true}`), finish("length"), sOK, "", ""},
 		{"filtered", check("finish_reason"), finish("content_filter"), sFail, "", "content_filter"},
 		{"given up", check("finish_reason"), finish("error"), sFail, "", "not answered"},
 		{"unknown word", check("finish_reason"), finish("because"), sFail, "", "because"},
@@ -222,6 +226,11 @@ func TestDegenerate(t *testing.T) {
 		{"thought to the end", check("degenerate"), spoken{thought: "hm", finish: "length"}, sSkipped, "", "no text"},
 		{"call", check("degenerate"), call, sSkipped, "", "no text"},
 	})
+}
+
+// limited is an answer of 5 tokens that its limit is said to have cut, and of which so many were asked for.
+func limited(limit int) spoken {
+	return spoken{content: "the sea", finish: "length", request: fmt.Sprintf(`{"model":"m","messages":[],"max_tokens":%d}`, limit)}
 }
 
 // fewWords is a text of n words in an order that does not repeat.

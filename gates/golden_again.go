@@ -140,10 +140,10 @@ const defaultAloneRuns = 4
 
 func consistencyGates() []Gate {
 	return []Gate{{
-		ID: "consistency", Version: 1, Family: "golden",
+		ID: "consistency", Version: 2, Family: "golden",
 		Summary: "requests that ran together are answered as each of them is alone",
 		Explain: `The exchanges of the case are requests that ran together; the stamps must show that at least two did. Each is sent
-again alone, until two of its answers alone share a path, which is the number of tokens from the prompt cache. Those
+again alone, in a row, until two of its answers alone share a path, which is the number of tokens from the prompt cache. Those
 two must be identical: a difference on one path is a race. An answer under concurrency that differs from the one
 alone passes only as a near-tie of the engine's own list, and only when every member is deterministic alone. Answers
 alone that differ on different paths are a flip by the cache: a near-tie, or a failure, and never called a race.
@@ -185,28 +185,31 @@ func alone(w *wants, a *answer, p *consistencyParams) aloneDetail {
 		if err != nil {
 			return d.settle("unknown", err.Error())
 		}
-		n.Group = "alone/" + string(a.x.ID) // nothing in between, so that the second of two finds what the first one left
+		n.Group = "alone/" + string(a.x.ID) // nothing in between, so that a cache holds what the run before left there
 		r, missing, ok := w.reply(n)
-		if !ok {
-			if missing == "" && i%2 == 0 && i+1 < p.runs() {
-				continue
-			}
-			if missing == "" {
-				return d
-			}
+		switch {
+		case missing != "":
 			return d.settle("unknown", missing)
+		case ok:
+			runs = append(runs, r)
+			d.Runs, d.Cached = len(runs), append(d.Cached, cachedPtr(r))
 		}
-		runs = append(runs, r)
-		d.Runs, d.Cached = len(runs), append(d.Cached, cachedPtr(r))
-		if x, y := pairOnPath(runs); x != nil {
+		if i+1 < min(firstRuns, p.runs()) {
+			continue
+		}
+		if x, y := pairOnPath(runs); ok && x != nil {
 			return d.settled(w, a, [2]*answer{x, y}, runs)
 		}
-	}
-	if len(runs) < p.runs() {
-		return d
+		if !ok {
+			return d
+		}
 	}
 	return d.settle("unknown", "no two of its answers alone took as much from the cache")
 }
+
+// firstRuns is how many runs alone are asked for at once: behind the first, which may find anything in the cache, two that
+// find the same there.
+const firstRuns = 3
 
 // settled judges, with one more answer alone where the member was answered cold and none of the others was: that tells
 // what its cache does from what its neighbors do. It takes an engine that can be told to do without the cache.
@@ -262,6 +265,14 @@ func (d aloneDetail) judge(a, x, y *answer, runs []*answer) aloneDetail {
 	d.Path = cachedPtr(x)
 	if where := sameAnswer(x, y); where != "" {
 		return d.settle("race", where)
+	}
+	for i := range runs {
+		for k := range i {
+			if where := sameAnswer(runs[i], runs[k]); where != "" && samePath(runs[i], runs[k]) {
+				d.Path = cachedPtr(runs[i])
+				return d.settle("race", where)
+			}
+		}
 	}
 	for _, r := range runs {
 		if where := sameAnswer(x, r); where != "" {

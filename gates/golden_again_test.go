@@ -94,9 +94,12 @@ func TestConsistencyOfOneSlot(t *testing.T) {
 	c := &exchange.Case{ID: "c", Concurrency: 4, Exchanges: wave(l, asks...)}
 	v, needs := settle(t, c, ownCheck("consistency", nil), nil, l)
 	hold(t, "one slot", v, exchange.VerdictOK, "")
-	for i := 0; i+1 < len(needs); i += 2 {
-		if needs[i].Group == "" || needs[i].Group != needs[i+1].Group {
-			t.Errorf("%s and %s are asked apart", needs[i].ID, needs[i+1].ID)
+	if len(needs) != 3*len(asks) {
+		t.Errorf("%d answers were asked for", len(needs))
+	}
+	for i := 1; i < len(needs); i++ {
+		if apart := needs[i].Group != needs[i-1].Group; needs[i].Group == "" || apart != (i%3 == 0) {
+			t.Errorf("%s follows %s", needs[i].ID, needs[i-1].ID)
 		}
 	}
 }

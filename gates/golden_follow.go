@@ -25,7 +25,7 @@ type followed struct {
 func follow(g *exchange.Golden, a *answer) followed {
 	f := followed{golden: g, script: scriptOfGolden(g)}
 	if a.channels.equal(channelsOfGolden(g)) && endedItself(g.Finish) == endedItself(a.finish) {
-		f.none, f.answer, f.compared = true, f.script, len(channelText(&a.channels))
+		f.none, f.answer, f.compared = true, f.script, max(len(channelText(&a.channels)), len(f.script.text()))
 		return f
 	}
 	variants, why := scriptOfAnswer(a, g)
@@ -54,6 +54,19 @@ func follow(g *exchange.Golden, a *answer) followed {
 		}
 	}
 	return f
+}
+
+// tokens is how many tokens of the recording were compared: up to the divergence, or all that both have.
+func (f *followed) tokens() int {
+	switch {
+	case len(f.golden.Tokens) == 0 || f.stuck != "":
+		return 0
+	case !f.none:
+		return f.index
+	case f.compared >= len(f.script.text()):
+		return len(f.script.parts)
+	}
+	return tokenAt(f.script.starts(), f.compared)
 }
 
 // likelier reports whether f is the better reading of one answer than o.

@@ -21,6 +21,8 @@ type Recording struct {
 	Weights  string            // sha256:<hex> of the weights, or the word by which the user knows them; "" when unknown
 	Unnamed  bool              // make a golden also when the weights are not known
 	Engine   exchange.Identity // of the reference; the zero one stands for that of the exchange
+	Launch   string            // as Golden.Launch
+	Build    string            // as Golden.Build
 	Drafting *bool             // whether the engine drafts, as its deployment says; nil when unknown
 	// Concurrency is the number of requests that ran together, itself included; 0 when unknown.
 	Concurrency int
@@ -57,7 +59,7 @@ func GoldenOf(x *exchange.Exchange, r Recording) (*exchange.Golden, error) {
 	asked := askedFor(x)
 	g := &exchange.Golden{
 		Version: exchange.GoldenVersion, ID: r.ID, Key: key.Key, Digest: digest, Turn: r.Turn, Source: x.ID, Run: x.Run,
-		Made: x.Timeline.Wall, Harness: x.Harness, Weights: r.Weights, Engine: r.Engine, Sampling: asked.sampling(),
+		Made: x.Timeline.Wall, Harness: x.Harness, Weights: r.Weights, Engine: r.Engine, Launch: r.Launch, Build: r.Build, Sampling: asked.sampling(),
 		Conditions: conditionsOf(a, asked, &r), Path: x.Request.Target, PromptDigest: asked.promptDigest(),
 		PromptIDs: a.tokens.PromptIDs, Text: a.text, Reasoning: a.reasoning, Calls: a.calls, Finish: a.finish, Basis: BasisText,
 	}

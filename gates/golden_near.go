@@ -37,9 +37,10 @@ type nearDetail struct {
 
 const tieExplain = `An answer at temperature 0 is compared with the reference's recording of the same prompt, as text: the same text in
 other tokens is no divergence, and neither is an answer that ends at its token limit where the other goes on. Only
-the first divergence counts. It is a near-tie when the reference's log-probability of its own token is at most 1.0
-nat above that of the subject's token and that stands among its five most likely; or when it is the reference's
-second choice where its first has a probability below 0.5. Equal log-probabilities share their place.`
+the first divergence counts. An answer without any text, where the golden has some, fails. It is a near-tie when the
+reference's log-probability of its own token is at most 1.0 nat above that of the subject's token and that stands
+among its five most likely; or when it is the reference's second choice where its first has a probability below 0.5.
+Equal log-probabilities share their place.`
 
 const viewsExplain = `
 A divergence that this rejects is judged again: the reference re-scores the place, its prompt and its own tokens
@@ -49,13 +50,14 @@ the smallest gap is at most 1.0 + noise, or when a view lists the subject's toke
 that cannot be had is left out and named.`
 
 const refusedExplain = `
-incomparable: no golden of the turn; a golden that is stale or of something else (weights, build, age, sampling,
-prompt, schema), by the name of the field; drawn tokens; no list that surely is of the place. The conditions in
+incomparable: no golden of the turn; one of the two ends at its limit before half of the other was compared; a golden
+that is stale or of something else (weights, build, age, sampling, prompt, schema), by the name of the field; drawn
+tokens; no list that surely is of the place. The conditions in
 which both differ (cache, concurrency) are named in the detail.`
 
 func nearTieGates() []Gate {
 	return []Gate{{
-		ID: "near_tie", Version: 1, Family: "golden",
+		ID: "near_tie", Version: 2, Family: "golden",
 		Summary: "every answer follows the reference, up to near-ties of its own",
 		Explain: tieExplain + viewsExplain + `
 With re_recordings a failure asks for more recordings of the reference first; with variants for its first choice
@@ -65,7 +67,7 @@ furthest counts, whether or not it is the easier one.` + refusedExplain,
 		Params: func() any { return &nearParams{} },
 		judge:  nearTies,
 	}, {
-		ID: "text_divergence", Version: 1, Family: "golden",
+		ID: "text_divergence", Version: 2, Family: "golden",
 		Summary: "every answer has the text of the reference",
 		Explain: `The text of every turn is that of the golden, in whatever tokens, up to where either ended at its limit. fail: it
 parts, and the detail says where. Drawn tokens are compared only when seed, cached tokens, concurrency and build are

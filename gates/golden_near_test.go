@@ -331,3 +331,37 @@ func TestTextDivergenceOfEngines(t *testing.T) {
 	v, _ = settle(t, c, checkOf("text_divergence", nil), nil, nil)
 	hold(t, "same", v, exchange.VerdictOK, "")
 }
+
+// TestCutAnswers holds that an answer which ends long before the golden, or the other way round, is no match, that an empty one
+// fails, and that how much was compared is told.
+func TestCutAnswers(t *testing.T) {
+	l := newLab(t, "ref", nudged(3, nil))
+	whole := l.golden("/completion", strings.Replace(labAsk, `"n_predict":8`, `"n_predict":32`, 1), 0)
+	short := l.golden("/completion", strings.Replace(labAsk, `"n_predict":8`, `"n_predict":2`, 1), 0)
+	empty := spoken{content: "", finish: "length", request: `{"model":"m","temperature":0,"messages":[]}`, usage: json.RawMessage(`{"prompt_tokens":9,"completion_tokens":64}`)}
+	hidden := empty
+	hidden.usage = json.RawMessage(`{"prompt_tokens":9,"completion_tokens":64,"completion_tokens_details":{"reasoning_tokens":64}}`)
+	other := *whole
+	n := int64(9)
+	other.PromptTokens, other.PromptIDs, other.Path = &n, nil, "/completion"
+	for name, test := range map[string]struct {
+		x        *exchange.Exchange
+		golden   *exchange.Golden
+		status   exchange.VerdictStatus
+		reason   string
+		compared int
+	}{
+		"answer cut":   {l.one("/completion", strings.Replace(labAsk, `"n_predict":8`, `"n_predict":2`, 1)), whole, exchange.VerdictIncomparable, "the answer ends at its limit after", 2},
+		"golden cut":   {l.one("/completion", strings.Replace(labAsk, `"n_predict":8`, `"n_predict":32`, 1)), short, exchange.VerdictIncomparable, "the golden ends at its limit after", 2},
+		"most of it":   {l.one("/completion", strings.Replace(labAsk, `"n_predict":8`, `"n_predict":28`, 1)), whole, exchange.VerdictOK, "", 28},
+		"empty":        {empty.exchange(), &other, exchange.VerdictFail, "is empty, where golden", 0},
+		"thought only": {hidden.exchange(), &other, exchange.VerdictIncomparable, "the answer is empty", 0},
+	} {
+		c := &exchange.Case{ID: "c", Exchanges: []*exchange.Exchange{test.x}, Goldens: []*exchange.Golden{test.golden}}
+		v, _ := settle(t, c, checkOf("near_tie", nil), nil, nil)
+		hold(t, name, v, test.status, test.reason)
+		if d := nearOf(t, v); d.Turns[0].Compared != test.compared {
+			t.Errorf("%s: %d tokens compared, want %d", name, d.Turns[0].Compared, test.compared)
+		}
+	}
+}

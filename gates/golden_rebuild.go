@@ -31,6 +31,11 @@ func answerOf(t Turn) *answer {
 	return &answer{channels: channelsOf(t.Transcript), x: t.Exchange, finish: t.Transcript.FinishNorm, usage: t.Transcript.Usage, tokens: wire.Tokens(t.Exchange), told: t.Analysis}
 }
 
+// hidden reports whether an engine says that it reasoned, and does not show what.
+func (a *answer) hidden() bool {
+	return a.reasoning == "" && a.usage != nil && a.usage.Reasoning != nil && *a.usage.Reasoning > 0
+}
+
 // replyAnswer reads the answer to a need.
 func replyAnswer(x *exchange.Exchange) *answer { return answerOf(Turn{x, measure.Analyze(x)}) }
 

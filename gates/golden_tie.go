@@ -26,8 +26,9 @@ type tieDetail struct {
 	Status      string       `json:"status"`
 	Why         string       `json:"why,omitempty"`
 	FullMatch   bool         `json:"full_match"`
-	Position    *int         `json:"position"` // token of the golden, from 0; null for a full match
-	Offset      *int         `json:"offset"`   // byte of the generated text; null for a full match
+	Compared    int          `json:"compared_tokens"` // of the golden; 0 where it has none
+	Position    *int         `json:"position"`        // token of the golden, from 0; null for a full match
+	Offset      *int         `json:"offset"`          // byte of the generated text; null for a full match
 	GoldenToken *tokenDetail `json:"golden_token"`
 	Token       *tokenDetail `json:"token"` // the subject's
 	Rule        tieRule      `json:"rule,omitempty"`
@@ -146,6 +147,7 @@ func (j *tieJudge) take(f followed) {
 	d := &j.d
 	d.recording = f.golden
 	d.Golden, d.Alternate, d.Proof, d.Differences = f.golden.ID, f.golden.Alternate, f.proof, f.differences
+	d.Compared = f.tokens()
 	if f.none || f.stuck != "" {
 		return
 	}
@@ -159,8 +161,12 @@ func (j *tieJudge) whole() (d tieDetail, done bool) {
 	switch {
 	case f.stuck != "":
 		return j.settle(exchange.VerdictIncomparable, f.stuck), true
+	case f.none && f.compared == 0 && !endedItself(j.a.finish) && f.script.text() != "" && !j.a.hidden():
+		return j.settle(exchange.VerdictFail, fmt.Sprintf("turn %d is empty, where golden %s is not", j.d.Turn, f.golden.ID)), true
 	case f.none && f.compared == 0 && !endedItself(j.a.finish):
 		return j.settle(exchange.VerdictIncomparable, "there is nothing to compare: the answer is empty"), true
+	case f.none && f.overlap() < leastOverlap:
+		return j.settle(exchange.VerdictIncomparable, fmt.Sprintf("they agree as far as they go, and %s at its limit after %d of %d bytes: too little was compared", f.shorter(), f.compared, f.longest())), true
 	case f.none:
 		zero := 0.0
 		j.d.FullMatch, j.d.Rule, j.d.tie = true, ruleMatch, tie{near: true, rule: ruleMatch, gap: &zero}
@@ -172,6 +178,33 @@ func (j *tieJudge) whole() (d tieDetail, done bool) {
 		return j.settle(exchange.VerdictIncomparable, fmt.Sprintf("the texts part at byte %d, and the golden has no tokens to judge it by", f.compared)), true
 	}
 	return j.d, false
+}
+
+// leastOverlap is the part of the longer answer that must have been compared: one that a limit of its own cut early agrees
+// with everything.
+const leastOverlap = 0.5
+
+// overlap is the part of the longer of two answers that is compared, where they do not part.
+func (f *followed) overlap() float64 {
+	compared, longest := f.compared, f.longest()
+	if longest == 0 { // ids without texts
+		compared, longest = min(len(f.script.parts), len(f.answer.parts)), max(len(f.script.parts), len(f.answer.parts))
+	}
+	if longest == 0 {
+		return 1
+	}
+	return float64(compared) / float64(longest)
+}
+
+// longest is the length of the longer answer, in bytes.
+func (f *followed) longest() int { return max(len(f.script.text()), len(f.answer.text()), f.compared) }
+
+// shorter names the one of two answers that ends first.
+func (f *followed) shorter() string {
+	if len(f.script.text()) < len(f.answer.text()) {
+		return "the golden ends"
+	}
+	return "the answer ends"
 }
 
 // settle is the end of judging.

@@ -171,10 +171,15 @@ func goldenError(op, object string, err error) error {
 	return &exchange.Error{Op: op, Object: object, Side: exchange.SideStore, Cause: err}
 }
 
-// scopeOf is what a recording of a reference is good for: the same weights in the same build, launched alike.
-func scopeOf(weights string, engine exchange.Identity, variant string) string {
+// scopeOf is what a recording of a reference is good for: the same weights in the same build, launched alike. Of an engine
+// that somebody else runs its flags are not known.
+func scopeOf(r Reference, variant string) string {
+	of := []string{r.Weights, r.Engine.Engine, r.Engine.Version, variant}
+	if r.Launch != "" || r.Build != "" {
+		of = append(of, r.Launch, r.Build)
+	}
 	var parts [][]byte
-	for _, s := range []string{weights, engine.Engine, engine.Version, variant} {
+	for _, s := range of {
 		parts = append(parts, []byte(s), []byte{0})
 	}
 	sum := sum256(parts...)
@@ -183,7 +188,7 @@ func scopeOf(weights string, engine exchange.Identity, variant string) string {
 
 // goldenScope is what the keys of a golden and its alternates begin with.
 func goldenScope(g *exchange.Golden) []byte {
-	return fmt.Appendf(nil, "%s%s/%08x/%s/", goldenPrefix, g.Key, g.Turn, scopeOf(g.Weights, g.Engine, g.Variant))
+	return fmt.Appendf(nil, "%s%s/%08x/%s/", goldenPrefix, g.Key, g.Turn, scopeOf(Reference{g.Weights, g.Engine, g.Launch, g.Build}, g.Variant))
 }
 
 func goldenKey(g *exchange.Golden) []byte { return fmt.Appendf(goldenScope(g), "%08x", g.Alternate) }

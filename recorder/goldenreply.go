@@ -19,6 +19,8 @@ import (
 type Reference struct {
 	Weights string
 	Engine  exchange.Identity
+	Launch  string // command line of one that is started for it, as Golden.Launch
+	Build   string // digest of what is started, as Golden.Build
 }
 
 // AddReply keeps what the reference answered to a need. A reply that is there stays as it is. Answers of a candidate are
@@ -89,7 +91,7 @@ func (s *Store) Replies(of Reference, needs exchange.Needs) ([]exchange.Reply, e
 func replyKey(of Reference, n exchange.Need) []byte {
 	request := exchange.Request{Method: n.Method, Target: n.Path, Body: exchange.NewBody(n.Body),
 		Headers: []exchange.Header{{Name: "Content-Type", Value: "application/json"}}}
-	return fmt.Appendf(nil, "%s%s/%x", replyPrefix, scopeOf(of.Weights, of.Engine, n.Variant), sum256(canon.RequestKey(&request).Canonical))
+	return fmt.Appendf(nil, "%s%s/%x", replyPrefix, scopeOf(of, n.Variant), sum256(canon.RequestKey(&request).Canonical))
 }
 
 func (s *Store) readReply(txn *badger.Txn, key []byte) (*exchange.Exchange, error) {

@@ -44,6 +44,8 @@ type GateParty struct {
 	Identity exchange.Identity // the version is its build
 	Model    string            // to ask for
 	Launch   string            // command line of one that is started here, secrets masked; "" otherwise
+	URL      string            // of one that somebody else runs
+	Told     string            // digest of what that one says of itself: context, slots, devices ...; "" when it was not asked
 	Build    string            // digest of what is started here: program, what belongs to it, environment; "" when unknown
 	Weights  string            // as Golden.Weights; "" when unknown
 	Drafting *bool             // nil when unknown
@@ -134,11 +136,11 @@ func NewGateSuite(o GateOptions) (*GateSuite, error) {
 		if c.Together {
 			m.Concurrency = c.Turns
 		}
-		question, err := g.question(c)
+		prompt, question, err := g.question(c)
 		if err != nil {
 			return nil, fmt.Errorf("plan case %s: %w", c.ID, err)
 		}
-		all.add(c.ID, question)
+		all.add(c.ID, prompt)
 		switch entries := o.Earlier.passed(&o, c, question); {
 		case entries != nil:
 			g.reused = append(g.reused, entries...)
@@ -195,7 +197,8 @@ func (o *GateOptions) referenceEngine() *exchange.ReferenceEngine {
 	if o.Reference == nil {
 		return nil
 	}
-	return &exchange.ReferenceEngine{Weights: o.Reference.Weights, Identity: o.Reference.Identity}
+	r := o.Reference
+	return &exchange.ReferenceEngine{Weights: r.Weights, Identity: r.Identity, Launch: r.Launch, Build: r.Build}
 }
 
 // Suite is what sends the cases: a run keeps its plan, and tallies its exchanges.
@@ -210,28 +213,47 @@ func (g *GateSuite) Planned() (asked, reused int) {
 	return len(g.cases), len(cases)
 }
 
-// question is the digest of what a case asks and by what it is judged, whatever engine it is asked and held against.
-func (g *GateSuite) question(c scenario.LevelCase) (string, error) {
-	d := newGateDigest()
+// question digests what a case asks and by what it is judged: prompt whatever engine it is asked, asked as this candidate is.
+func (g *GateSuite) question(c scenario.LevelCase) (prompt, asked string, err error) {
+	plain, mine := newGateDigest(), newGateDigest()
 	turns := 1
 	if c.Together {
 		turns = c.Turns
 	}
 	for n := range turns {
-		r, err := c.Request(scenario.Options{}, make([]scenario.Answer, n))
+		r, err := c.Request(scenario.Options{Model: g.o.Candidate.Model}, make([]scenario.Answer, n))
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
-		d.add(r.Method, r.Path, string(r.Body), fmt.Sprint(r.Thinking, r.Cold, c.Turns))
+		plain.add(r.Method, r.Path, string(r.Body), fmt.Sprint(r.Thinking, r.Cold, c.Turns))
+		d, err := g.o.Candidate.draft(&Item{ID: c.ID, Turn: n, At: AtUnknown, Method: r.Method, Target: r.Path, Headers: jsonHeaders()}, r)
+		if err != nil {
+			return "", "", err
+		}
+		mine.add(d.method, d.target, string(d.body), fmt.Sprint(d.headers))
 	}
 	checks, err := g.checks(c.Case(c.ID, scenario.Options{}).Checks, "")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	for _, check := range checks {
-		d.add(check.Gate, string(check.Params))
+		plain.add(check.Gate, string(check.Params))
 	}
-	return d.sum(), nil
+	prompt = plain.sum()
+	mine.add(prompt)
+	return prompt, mine.sum(), nil
+}
+
+// draft is a request as a party is asked it.
+func (p *GateParty) draft(it *Item, r scenario.Request) (*draft, error) {
+	body, err := p.Spelling.spell(r, false)
+	if err != nil {
+		return nil, fmt.Errorf("spell turn %d of case %s: %w", it.Turn, it.ID, err)
+	}
+	it.Body = body
+	changes := p.Changes
+	changes.Model = p.Model
+	return changes.draftOf(it, 0, "", exchange.Header{})
 }
 
 // checks are those of a case with what is known of this sitting: which weights and which build a recording must be of.
@@ -276,6 +298,7 @@ func (g *GateSuite) know(params map[string]any, gate string) {
 	tie := gate == gateNearTie || gate == gateNeedle
 	set("variants", g.o.Variants, tie && len(g.o.Variants) > 0)
 	set("re_recordings", gateRecordings, tie && g.o.Reference != nil)
+	set("reference", true, gate == gateNeedle && g.o.Reference != nil)
 }
 
 // gateRecordings is how often a failure has its reference recorded again: it is not the same from run to run.

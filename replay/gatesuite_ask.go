@@ -24,7 +24,7 @@ func (r *gateRun) wantsGoldens(c *gateCase) bool {
 		switch {
 		case check.Gate == gateNeedle:
 			v, _, err := gates.Judge(gates.Prepare(&c.Case), check)
-			return err != nil || v.Status == exchange.VerdictFail
+			return err != nil || v.Status != exchange.VerdictOK
 		case comparesGoldens(check.Gate), check.Gate == gateSampling && r.o.Reference != nil:
 			return true
 		}
@@ -102,17 +102,9 @@ func (r *gateRun) recording(c *gateCase, turn int) (exchange.Need, error) {
 	}
 	asked := c.Asked[turn]
 	asked.Cold = true
-	body, err := party.Spelling.spell(asked, false)
+	d, err := party.draft(c.item(asked), asked)
 	if err != nil {
-		return n, fmt.Errorf("spell turn %d of case %s for the reference: %w", turn, c.Tag(), err)
-	}
-	it := c.item(asked)
-	it.Body = body
-	changes := party.Changes
-	changes.Model = party.Model
-	d, err := changes.draftOf(it, 0, "", exchange.Header{})
-	if err != nil {
-		return n, err
+		return n, fmt.Errorf("ask the reference: %w", err)
 	}
 	n.Method, n.Path, n.Body = d.method, d.target, d.body
 	return n, nil
@@ -130,20 +122,30 @@ func (r *gateRun) kept(n exchange.Need, turn int) (out []*exchange.Golden, err e
 	if err != nil {
 		return nil, err
 	}
+	var foreign []*exchange.Golden
 	for _, g := range list {
-		if g.Digest == digest && g.Variant == "" && g.Turn == turn && r.refers(g) {
+		switch {
+		case g.Digest != digest || g.Variant != "" || g.Turn != turn:
+		case r.refers(g):
 			out = append(out, g)
+		case r.o.Reference == nil:
+			foreign = append(foreign, g)
 		}
+	}
+	if len(out) == 0 {
+		return foreign, nil // to be refused by the name of what differs
 	}
 	return out, nil
 }
 
-// refers reports whether a recording is one of the reference.
+// refers reports whether a recording is one of the reference. Of one that is started here it was made under the same flags
+// by the same bytes: both change what it prefers.
 func (r *gateRun) refers(g *exchange.Golden) bool {
 	if r.o.Reference == nil {
 		return g.Weights == r.o.Candidate.Weights || r.o.Unknown
 	}
-	return GateSubject{Identity: g.Engine, Weights: g.Weights}.same(subjectOf(r.o.Reference))
+	ref := subjectOf(r.o.Reference)
+	return GateSubject{Identity: g.Engine, Weights: g.Weights}.same(ref) && g.Launch == ref.Launch && g.Build == ref.Build
 }
 
 func jsonHeaders() []exchange.Header {
@@ -342,7 +344,7 @@ func good(x *exchange.Exchange) bool {
 // record makes a recording of the reference's answer. One that is no reference leaves the case without.
 func (r *gateRun) record(w wanted, x *exchange.Exchange) error {
 	ref := r.o.Reference
-	g, err := gates.GoldenOf(x, gates.Recording{ID: x.ID, Weights: ref.Weights, Unnamed: r.o.Unknown, Engine: ref.Identity, Drafting: ref.Drafting, Concurrency: 1, Turn: w.golden})
+	g, err := gates.GoldenOf(x, gates.Recording{ID: x.ID, Weights: ref.Weights, Unnamed: r.o.Unknown, Engine: ref.Identity, Launch: ref.Launch, Build: ref.Build, Drafting: ref.Drafting, Concurrency: 1, Turn: w.golden})
 	w.of.met = append(w.of.met, exchange.MetNeed{Need: w.need.ID, Exchange: x.ID})
 	if err != nil {
 		w.refuse(err)

@@ -39,6 +39,8 @@ type GateReport struct {
 	Why      string                         `json:"why,omitempty"`
 	Statuses map[exchange.VerdictStatus]int `json:"statuses"`
 	Asked    GateAsked                      `json:"asked"`
+	Goldens  []GateGoldens                  `json:"goldens"` // recordings that answers were held against, by their build
+	Notes    []string                       `json:"notes"`   // what is to be told with the verdicts
 	Verdicts []GateEntry                    `json:"verdicts"`
 	Deferred []GateDeferred                 `json:"deferred"`
 }
@@ -48,8 +50,21 @@ type GateSubject struct {
 	exchange.Identity
 	Model   string `json:"model"`
 	Weights string `json:"weights"`          // "" when unknown
+	URL     string `json:"url,omitempty"`    // of one that somebody else runs
+	Told    string `json:"told,omitempty"`   // digest of what that one said of itself: context, slots, devices ...
 	Launch  string `json:"launch,omitempty"` // command line of one that was started for the suite
 	Build   string `json:"build,omitempty"`  // digest of what was started: program, what belongs to it, environment
+}
+
+// GateGoldens are recordings of one build.
+type GateGoldens struct {
+	exchange.Identity
+	Weights    string    `json:"weights"`
+	Launch     string    `json:"launch,omitempty"` // command line of an engine that was started to make them
+	Recordings int       `json:"recordings"`
+	Oldest     time.Time `json:"oldest"`
+	Newest     time.Time `json:"newest"`
+	Own        bool      `json:"own_build"` // the build that is judged made them
 }
 
 // GateAsked counts the requests beside those of the cases.
@@ -70,9 +85,10 @@ type GateEntry struct {
 	Reused   bool        `json:"reused,omitempty"`
 	Seconds  float64     `json:"seconds"` // that engines spent on the case, answers on record left out
 	// Of the divergence of a golden gate, where there was one.
-	Gap      *float64 `json:"gap"`      // nats
-	Position *int     `json:"position"` // token of the golden, from 0
-	Token    *string  `json:"token"`    // the subject's; "" for the end of the answer
+	Compared int      `json:"compared_tokens"` // of recordings of the reference
+	Gap      *float64 `json:"gap"`             // nats
+	Position *int     `json:"position"`        // token of the golden, from 0
+	Token    *string  `json:"token"`           // the subject's; "" for the end of the answer
 	Golden   *string  `json:"golden_token"`
 	Rule     string   `json:"rule,omitempty"` // what settled it
 	// Lacks says that there was no usable reference of an answer that came in full.
@@ -185,6 +201,9 @@ func (r *GateReport) sameReference(o *GateOptions, e *GateEntry) bool {
 		return false
 	}
 	was, is := r.Reference, subjectOf(o.Reference)
+	if was.Launch != is.Launch {
+		return false
+	}
 	if o.Reference.Meet != nil && is.Build != "" {
 		return was.Build == is.Build && is.Weights != "" && was.Weights == is.Weights
 	}
@@ -192,7 +211,7 @@ func (r *GateReport) sameReference(o *GateOptions, e *GateEntry) bool {
 }
 
 func subjectOf(p *GateParty) GateSubject {
-	return GateSubject{p.Identity, p.Model, p.Weights, p.Launch, p.Build}
+	return GateSubject{Identity: p.Identity, Model: p.Model, Weights: p.Weights, URL: p.URL, Told: p.Told, Launch: p.Launch, Build: p.Build}
 }
 
 // same reports whether two subjects are known to be one build with one set of weights.
@@ -201,9 +220,10 @@ func (s GateSubject) same(o GateSubject) bool {
 	return known && s.Engine == o.Engine && s.Version == o.Version && s.Weights == o.Weights
 }
 
-// still reports whether a subject is the one of before, as it was: of one that is started here, the bytes and the flags, too.
+// still reports whether a subject is the one of before, as it was: of one that is started here, the bytes and the flags, too;
+// of one that somebody else runs, its place and what it says of itself.
 func (s GateSubject) still(o GateSubject) bool {
-	return s.same(o) && s.Model == o.Model && s.Launch == o.Launch && s.Build == o.Build && (s.Launch == "" || s.Build != "")
+	return s.same(o) && s.Model == o.Model && s.URL == o.URL && s.Told == o.Told && s.Launch == o.Launch && s.Build == o.Build && (s.Launch == "" || s.Build != "")
 }
 
 // entryOf is a verdict with what people look for in its detail.
@@ -214,9 +234,10 @@ func (c *gateCase) entryOf(v exchange.Verdict, level string) GateEntry {
 	}
 	if len(c.Case.Exchanges) > 0 {
 		e.Run = c.Case.Exchanges[0].Run
-		e.Lacks = v.Status == exchange.VerdictIncomparable && comparesGoldens(v.Gate) && c.answered()
+		e.Lacks = v.Status == exchange.VerdictIncomparable && comparesGoldens(v.Gate) && c.answered() && (len(c.Case.Goldens) == 0 || withoutGolden(v.Detail))
 	}
 	for _, t := range divergences(v.Detail) {
+		e.Compared += t.Compared
 		if t.Position == nil || e.Position != nil && t.Status == string(exchange.VerdictOK) {
 			continue
 		}
@@ -229,6 +250,8 @@ func (c *gateCase) entryOf(v exchange.Verdict, level string) GateEntry {
 // divergenceDetail is what the details of golden gates have in common.
 type divergenceDetail struct {
 	Status      string    `json:"status"`
+	Recording   string    `json:"golden"` // "" where none was usable
+	Compared    int       `json:"compared_tokens"`
 	Gap         *float64  `json:"gap"`
 	Position    *int      `json:"position"`
 	Rule        string    `json:"rule"`
@@ -260,9 +283,8 @@ func divergences(detail json.RawMessage) (out []divergenceDetail) {
 		return nil
 	}
 	for _, t := range d.Turns {
-		var inner divergenceDetail
-		if json.Unmarshal(t.Golden, &inner) == nil && inner.Status != "" {
-			t.divergenceDetail = inner
+		if json.Unmarshal(t.Golden, &t.Recording) != nil {
+			_ = json.Unmarshal(t.Golden, &t.divergenceDetail) // one that is neither tells nothing
 		}
 		out = append(out, t.divergenceDetail)
 	}
@@ -270,6 +292,12 @@ func divergences(detail json.RawMessage) (out []divergenceDetail) {
 		out = append(out, *d.Divergence)
 	}
 	return out
+}
+
+// withoutGolden reports whether a golden gate found no usable recording of some turn.
+func withoutGolden(detail json.RawMessage) bool {
+	of := divergences(detail)
+	return len(of) == 0 || slices.ContainsFunc(of, func(d divergenceDetail) bool { return d.Recording == "" })
 }
 
 // Verdict is what the report comes to: nil when everything passed or does not apply. The error wraps exchange.ErrGate when

@@ -357,6 +357,7 @@ func (r *gateRun) finish(ran error) {
 	for _, e := range r.report.Verdicts {
 		r.report.Statuses[e.Status]++
 	}
+	r.report.Goldens, r.report.Notes = r.goldensUsed(), r.notes()
 	r.report.Complete = ran == nil
 	if ran != nil {
 		r.report.Why = ran.Error()

@@ -69,6 +69,17 @@ func subjectText(s *replay.GateSubject) string {
 	return text + ", weights unknown"
 }
 
+func subjectOfGoldens(u *replay.GateGoldens) string {
+	text := strings.TrimSpace(u.Engine + " " + u.Version)
+	if text == "" {
+		text = "an engine that is not known"
+	}
+	if u.Weights != "" {
+		return text + ", weights " + u.Weights
+	}
+	return text + ", weights unknown"
+}
+
 // gateDocument is a gate suite as people read it.
 func gateDocument(r *replay.GateReport) *report.Document {
 	word := verdictWord(r.Verdict())
@@ -85,6 +96,16 @@ func gateDocument(r *replay.GateReport) *report.Document {
 	}
 	if r.Reference != nil {
 		fact("reference", subjectText(r.Reference))
+	}
+	for _, u := range r.Goldens {
+		text := fmt.Sprintf("%s of %s, made %s", countOf(u.Recordings, "recording"), subjectOfGoldens(&u), u.Oldest.UTC().Format("2006-01-02 15:04"))
+		if !u.Newest.Equal(u.Oldest) {
+			text += " to " + u.Newest.UTC().Format("2006-01-02 15:04")
+		}
+		fact("held against", text)
+	}
+	for _, note := range r.Notes {
+		fact("note", note)
 	}
 	fact("asked", fmt.Sprintf("%d more of the target, %d of the reference, %d were on record", r.Asked.Candidate, r.Asked.Reference, r.Asked.Kept))
 	fact("gates", r.Package)
@@ -106,7 +127,7 @@ func gateDocument(r *replay.GateReport) *report.Document {
 func familySection(r *replay.GateReport) *report.Section {
 	s := &report.Section{ID: "families", Title: "By family"}
 	s.Table.Columns = []report.Column{{Name: "family"}, {Name: "ok", Number: true}, {Name: "fail", Number: true}, {Name: "unjudged", Number: true},
-		{Name: "unsupported", Number: true}, {Name: "skipped", Number: true}, {Name: "of before", Number: true}, {Name: "largest gap", Unit: "nats", Number: true, Digits: 3}}
+		{Name: "unsupported", Number: true}, {Name: "skipped", Number: true}, {Name: "of before", Number: true}, {Name: "compared", Unit: "tokens", Number: true}, {Name: "largest gap", Unit: "nats", Number: true, Digits: 3}}
 	var families []string
 	for _, e := range r.Verdicts {
 		if !slices.Contains(families, e.Family) {
@@ -115,12 +136,13 @@ func familySection(r *replay.GateReport) *report.Section {
 	}
 	for _, f := range families {
 		n, reused, gap := map[exchange.VerdictStatus]int{}, 0, report.Absent("no_divergence")
-		all, largest := 0, 0.0
+		all, compared, largest := 0, 0, 0.0
 		for _, e := range r.Verdicts {
 			if e.Family != f {
 				continue
 			}
 			all++
+			compared += e.Compared
 			if n[e.Status]++; e.Reused {
 				reused++
 			}
@@ -131,7 +153,7 @@ func familySection(r *replay.GateReport) *report.Section {
 		}
 		ok, fail, skipped, unsupported := n[exchange.VerdictOK], n[exchange.VerdictFail], n[exchange.VerdictSkipped], n[exchange.VerdictUnsupported]
 		s.Table.Add(report.Text(f), report.Count(ok), report.Count(fail), report.Count(all-ok-fail-skipped-unsupported), report.Count(unsupported),
-			report.Count(skipped), report.Count(reused), gap)
+			report.Count(skipped), report.Count(reused), report.Count(compared), gap)
 	}
 	return s
 }

@@ -132,7 +132,7 @@ func (g *gating) parties(bridged []bridge.Endpoint) {
 
 // referencesOf is what the store keeps of the answers of a reference.
 func (g *gating) referencesOf(p *replay.GateParty) replay.References {
-	return g.store.CacheOf(recorder.Reference{Weights: p.Weights, Engine: p.Identity}, func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) })
+	return g.store.CacheOf(recorder.Reference{Weights: p.Weights, Engine: p.Identity, Launch: p.Launch, Build: p.Build}, func(x *exchange.Exchange) exchange.Summary { return measure.Summarize(x, measure.Analyze(x)) })
 }
 
 // onRecord says whether all of it is in the store, as it was.
@@ -158,7 +158,9 @@ func (g *gating) party(i int, model string) replay.GateParty {
 	t := g.targets[i]
 	p := replay.GateParty{Engine: replay.AlwaysUp{Target: replay.Target{Session: t.session, Upstream: t.upstream}}, Model: model,
 		Identity: identity(t.up.label), Weights: g.weights[i]}
-	if e := g.engines[i]; e != nil {
+	if e := g.engines[i]; e == nil {
+		p.URL = t.upstream.URL()
+	} else {
 		p.Engine, p.Launch, p.Build = e, e.command(), e.build
 		if p.Identity.Version == "" && e.known.Version != "" {
 			p.Identity = e.known
@@ -168,6 +170,9 @@ func (g *gating) party(i int, model string) replay.GateParty {
 		d := g.found[i].is
 		if p.Identity.Basis != "label" || p.Identity.Version == "" {
 			p.Identity = d.Identity
+		}
+		if f := d.Fingerprint; f != nil && p.URL != "" {
+			p.Told = f.Digest
 		}
 		if p.Drafting = d.Drafting; p.Weights == "" && d.WeightsDigest != nil {
 			p.Weights = *d.WeightsDigest

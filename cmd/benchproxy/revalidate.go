@@ -125,7 +125,7 @@ type keptGoldens struct{ local }
 
 // Replies are what a reference answered to needs.
 func (k keptGoldens) Replies(of exchange.ReferenceEngine, needs exchange.Needs) ([]exchange.Reply, error) {
-	return k.Store.Replies(recorder.Reference{Weights: of.Weights, Engine: of.Identity}, needs)
+	return k.Store.Replies(recorder.Reference{Weights: of.Weights, Engine: of.Identity, Launch: of.Launch, Build: of.Build}, needs)
 }
 
 // goldensOf are those of a store that this process has opened: a proxy that records into one does not give them out.

@@ -164,7 +164,7 @@ func TestGateSuiteReuse(t *testing.T) {
 	o := g.options(t, plan("full"), families...)
 	o.Defer = true
 	first := g.gate(t, o)
-	if len(first.Deferred) != 1 || first.Verdict() != nil {
+	if len(first.Deferred) != 2 || first.Verdict() != nil {
 		t.Fatalf("%+v %v", first.Deferred, first.Verdict())
 	}
 	path := filepath.Join(t.TempDir(), "gates.json")
@@ -234,7 +234,7 @@ func TestGateSuiteReuse(t *testing.T) {
 		if n > 0 != test.sent {
 			t.Errorf("%s: %d requests", name, n)
 		}
-		if name == "put off" && (n != 1 || len(r.Deferred) != 0 || entry(t, r, "prefill_18000", "usage_present").Reused) {
+		if name == "put off" && (n != 2 || len(r.Deferred) != 0 || entry(t, r, "prefill_19946", "usage_present").Reused || entry(t, r, "needle_19946_75", "needle").Reused) {
 			t.Errorf("%s: %d requests, %+v", name, n, r.Deferred)
 		}
 		if err := r.Verdict(); err != nil && name != "other weights" {

@@ -169,7 +169,9 @@ type Golden struct {
 
 	Weights  string          `json:"weights"` // sha256:<hex> of the weights; "" when unknown
 	Engine   Identity        `json:"engine"`
-	Sampling json.RawMessage `json:"sampling"` // the request's sampling fields, canonical
+	Launch   string          `json:"launch,omitempty"` // command line of an engine that was started for the recording, secrets masked
+	Build    string          `json:"build,omitempty"`  // digest of what was started: program, what belongs to it, environment
+	Sampling json.RawMessage `json:"sampling"`         // the request's sampling fields, canonical
 	Conditions
 
 	Path         string  `json:"path"`                 // request target it was asked at

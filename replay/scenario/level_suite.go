@@ -111,7 +111,7 @@ func LevelPlan(o LevelOptions) (cases []LevelCase, gaps []LevelGap, err error) {
 // answerChecks are the rules that look at every answer of a family alone: they cost nothing, since it is asked for anyway.
 // What has no tools or images is no failure of these, so theirs are left to the gates that know.
 func answerChecks(family string) []exchange.Check {
-	asked := []exchange.Check{check("finish_reason", `{"allow":["stop","tool_calls","length"]}`), {Gate: "usage_present"}}
+	asked := []exchange.Check{check("finish_reason", `{"allow":["stop","tool_calls","length"],"limit_used":true}`), {Gate: "usage_present"}}
 	switch family {
 	case FamilyAgent, FamilyVision:
 		return nil
