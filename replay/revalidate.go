@@ -98,6 +98,8 @@ type Revalidated struct {
 	Harness string         `json:"harness"` // version of benchproxy that judged
 	Rules   exchange.Rules `json:"rules"`   // by which it derived
 	Outside []OutsideTold  `json:"external_gates,omitempty"`
+	// Checks are those that were named; none where each exchange was judged by what it asks for, or as its case.
+	Checks []exchange.Check `json:"checks,omitempty"`
 
 	Recorded int                            `json:"recorded"`   // exchanges
 	Judged   int                            `json:"judged"`     // of them requests for an answer

@@ -132,7 +132,7 @@ func (v *revalidator) gather(ctx context.Context, order <-chan *judgeJob) error 
 // begin makes the empty result.
 func (v *revalidator) begin() {
 	v.result = &Revalidated{
-		Schema: RevalidateSchema, Mode: ModeRevalidation, Harness: v.o.Harness, Rules: measure.Rules(),
+		Schema: RevalidateSchema, Mode: ModeRevalidation, Harness: v.o.Harness, Rules: measure.Rules(), Checks: v.o.Checks,
 		Source:   EvidenceSource{Run: v.run.ID, Name: v.run.Name, State: v.run.State, Harness: v.run.Harness, Rules: []exchange.Rules{}, Weights: v.weights},
 		Statuses: map[exchange.VerdictStatus]int{}, Lenient: map[exchange.VerdictStatus]int{},
 		Changes: []VerdictChange{}, Moved: []MetricChange{},

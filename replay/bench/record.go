@@ -25,9 +25,15 @@ const (
 // recordOf is the record of a cell by its samples, in the order of the repeats.
 func recordOf(p *matrix.Plan, g *matrix.Group, c *matrix.Cell, samples []*sample) matrix.Record {
 	r := matrix.NewRecord(p, g, c)
+	fill(&r, samples)
+	return r
+}
+
+// fill fills in what the samples come to.
+func fill(r *matrix.Record, samples []*sample) {
 	r.Repeats = len(samples)
 	if len(samples) == 0 {
-		return r
+		return
 	}
 	r.Absent, r.Spreads = map[string]exchange.Reason{}, map[string]matrix.Spread{}
 	first := samples[0]
@@ -51,9 +57,8 @@ func recordOf(p *matrix.Plan, g *matrix.Group, c *matrix.Cell, samples []*sample
 			r.SetText(s.text)
 		}
 	}
-	numbers(&r, samples)
-	settle(&r, samples)
-	return r
+	numbers(r, samples)
+	settle(r, samples)
 }
 
 // settle says what became of the cell: it fails when a repeat had no answer at all.
