@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/mattn/go-runewidth"
 
 	"github.com/benchproxy/benchproxy/internal/clock"
 	"github.com/benchproxy/benchproxy/internal/exchange"
@@ -27,15 +26,15 @@ type board struct {
 	out, err io.Writer
 	form     boardForm
 	running  func() []string // lines about what runs now; nil for none
-	width    int
-	rows     *rows
+	rows     atomic.Pointer[rows]
 	wake     chan struct{} // something waits to be printed
 
-	begun bool // the head of the table is printed; Run's, as are the others here
-	below int  // lines of the running part on the screen
-	room  rowBudget
-	last  []string // rows that were not printed, the last of them
-	held  int      // how many were not
+	begun  bool // the head of the table is printed; Run's, as are the others here
+	screen screen
+	width  int // that the table is laid out for
+	room   rowBudget
+	last   []string // rows that were not printed, the last of them
+	held   int      // how many were not
 
 	mu      sync.Mutex
 	total   measure.Totals
@@ -94,15 +93,31 @@ const sampleLimit = 100_000
 const refresh = 200 * time.Millisecond
 
 func newBoard(e env, form boardForm, running func() []string) *board {
-	b := &board{out: e.Stdout, err: e.Stderr, form: form, running: running, wake: make(chan struct{}, 1), total: measure.Totals{Limit: sampleLimit}}
+	b := &board{out: e.Stdout, err: e.Stderr, form: form, running: running, wake: make(chan struct{}, 1), screen: newScreen(e, e.Stderr),
+		total: measure.Totals{Limit: sampleLimit}}
 	if form == boardLines {
-		width, outTTY := e.TTY(e.Stdout)
-		if _, errTTY := e.TTY(e.Stderr); outTTY && errTTY && e.Getenv("TERM") != "dumb" && e.Getenv("CI") == "" {
+		if width, tty := e.TTY(e.Stdout); tty && lively(e) {
 			b.form, b.width = boardLive, width
 		}
 	}
-	b.rows = newRows(exchangeColumns(), b.width)
+	b.rows.Store(newRows(exchangeColumns(), b.width))
 	return b
+}
+
+// fit lays the table out anew when the terminal became wider or narrower, with its head above the next row.
+func (b *board) fit() {
+	if now := b.screen.columns(); now != b.width {
+		b.width, b.begun = now, false
+		b.rows.Store(newRows(exchangeColumns(), now))
+	}
+}
+
+// Write takes lines of a log for stderr, where they stand between the rows.
+func (b *board) Write(p []byte) (int, error) {
+	if text := strings.TrimRight(string(p), "\n"); text != "" {
+		b.Note("%s", text)
+	}
+	return len(p), nil
 }
 
 // Row takes an exchange that has ended and never waits. It is safe for concurrent use.
@@ -149,7 +164,7 @@ func (b *board) line(s exchange.Summary) string {
 		}
 		return string(line)
 	}
-	return b.rows.line(exchangeCells(s))
+	return b.rows.Load().line(exchangeCells(s))
 }
 
 // Total is what the exchanges shown so far come to.
@@ -171,7 +186,7 @@ func (b *board) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			b.erase()
+			b.clear()
 			b.print()
 			if b.held > 0 {
 				note(b.err, "%d rows were not printed: they came faster than a person reads; the summary counts them", b.held)
@@ -196,7 +211,7 @@ func (b *board) print() {
 		lines = b.followed(lines)
 	}
 	if len(lines) > 0 && !b.begun && b.form != boardJSON {
-		fmt.Fprintln(b.out, b.rows.head())
+		fmt.Fprintln(b.out, b.rows.Load().head())
 		b.begun = true
 	}
 	if len(lines) > 0 {
@@ -223,11 +238,19 @@ func (b *board) followed(lines []string) (printed []string) {
 	return printed
 }
 
-// erase removes the running part: the cursor goes up over it and the rest of the screen is cleared.
-func (b *board) erase() {
-	if b.below > 0 {
-		fmt.Fprintf(b.err, "\x1b[%dA\r\x1b[J", b.below)
-		b.below = 0
+// erase removes the running part. It reports whether there was one.
+func (b *board) erase() bool {
+	text := b.screen.erasure()
+	if text != "" {
+		fmt.Fprint(b.err, text)
+	}
+	return text != ""
+}
+
+// clear removes the running part, or else what a terminal echoed of the keys that ended it all.
+func (b *board) clear() {
+	if !b.erase() && b.form == boardLive {
+		fmt.Fprint(b.err, "\r\x1b[K")
 	}
 }
 
@@ -235,15 +258,12 @@ func (b *board) draw() {
 	if b.form != boardLive || b.running == nil {
 		return
 	}
+	b.fit()
 	lines := b.running()
 	if b.held > 0 {
 		lines = slices.Concat([]string{fmt.Sprintf("%d more ended, the last of them:", b.held)}, b.last, lines)
 	}
-	for i, l := range lines {
-		lines[i] = runewidth.Truncate(printable(l), b.width-1, "…")
+	if text := b.screen.picture(lines); text != "" {
+		fmt.Fprint(b.err, text)
 	}
-	if len(lines) > 0 {
-		fmt.Fprintln(b.err, strings.Join(lines, "\n"))
-	}
-	b.below = len(lines)
 }

@@ -177,7 +177,7 @@ func (c *capture) openStore() error {
 	var err error
 	c.store, err = recorder.Open(c.s.store, recorder.Options{
 		Sync: c.s.sync, Admin: admin, Harness: version(), Host: thisHost().Fingerprint(),
-		Log: slog.New(slog.NewTextHandler(c.env.Stderr, nil)),
+		Log: slog.New(slog.NewTextHandler(c.board, nil)),
 	})
 	if err != nil {
 		return err
@@ -436,6 +436,9 @@ func (c *capture) abandon() {
 		_ = c.store.Close() // as above
 	}
 	c.telling.Close()
+	if c.board != nil {
+		c.board.print() // what was to be told
+	}
 }
 
 // announce tells where to point a client.

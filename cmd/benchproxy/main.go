@@ -20,6 +20,8 @@ type env struct {
 	Environ func() []string
 	Signals <-chan os.Signal // interrupt, terminate and hang-up
 	TTY     func(io.Writer) (width int, ok bool)
+	Height  func(io.Writer) int // rows of a terminal, 0 where they are not known; nil for that everywhere
+	Resumed <-chan os.Signal    // the process goes on after it was stopped; nil where that is not told
 }
 
 func main() {
@@ -30,7 +32,7 @@ func main() {
 	}
 	code := run(context.Background(), env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv, Environ: os.Environ, Signals: signals, TTY: terminal,
+		Getenv: os.Getenv, Environ: os.Environ, Signals: signals, TTY: terminal, Height: terminalHeight, Resumed: resumptions(),
 	})
 	os.Exit(code)
 }
@@ -46,4 +48,17 @@ func terminal(w io.Writer) (width int, ok bool) {
 		width = 80
 	}
 	return width, true
+}
+
+// terminalHeight is how many rows w has, when it is a terminal.
+func terminalHeight(w io.Writer) int {
+	f, isFile := w.(*os.File)
+	if !isFile {
+		return 0
+	}
+	_, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return height
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mattn/go-runewidth"
-
 	"github.com/benchproxy/benchproxy/replay"
 )
 
@@ -17,14 +15,13 @@ import (
 // far it is. Nothing is drawn where there is no terminal. What is written to it stands above, and stays.
 type progress struct {
 	out     io.Writer
-	width   int // 0: not a terminal
+	lively  bool // it is a terminal on which something may be drawn
 	look    func() replay.Progress
 	streams func() []string // lines of what runs now; nil for none
 	seen    []progressSample
-	drawn   bool
-	above   int // lines of the streams on the screen
 
 	mu      sync.Mutex
+	screen  screen
 	drawing bool
 	written []byte // waits for the next drawing
 }
@@ -38,10 +35,8 @@ type progressSample struct {
 const progressWindow = 5 * time.Second
 
 func newProgress(e env, quiet bool, look func() replay.Progress) *progress {
-	b := &progress{out: e.Stderr, look: look}
-	if width, ok := e.TTY(e.Stderr); ok && !quiet && e.Getenv("TERM") != "dumb" && e.Getenv("CI") == "" {
-		b.width = width
-	}
+	b := &progress{out: e.Stderr, look: look, lively: !quiet && lively(e), screen: newScreen(e, e.Stderr)}
+	b.screen.open = true
 	return b
 }
 
@@ -58,7 +53,7 @@ func (b *progress) Write(p []byte) (int, error) {
 
 // Run draws until ctx ends, and then takes what it drew away.
 func (b *progress) Run(ctx context.Context) {
-	if b.width == 0 {
+	if !b.lively {
 		<-ctx.Done()
 		return
 	}
@@ -83,7 +78,7 @@ func (b *progress) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.drawing = false
-	fmt.Fprint(b.out, b.erasure()+string(b.written))
+	fmt.Fprint(b.out, b.screen.erasure()+string(b.written))
 	b.written = nil
 }
 
@@ -95,23 +90,9 @@ func (b *progress) draw(line string) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	text := b.erasure() + string(b.written)
-	for _, l := range lines {
-		text += runewidth.Truncate(printable(l), max(b.width-1, 1), "…") + "\n"
-	}
-	fmt.Fprint(b.out, text+runewidth.Truncate(line, max(b.width-1, 1), "…"))
-	b.written, b.drawn, b.above = nil, true, len(lines)
-}
-
-// erasure takes away what is drawn: the cursor goes up over it and the rest of the screen is cleared.
-func (b *progress) erasure() string {
-	switch {
-	case !b.drawn:
-		return ""
-	case b.above == 0:
-		return "\r\x1b[K"
-	}
-	return fmt.Sprintf("\x1b[%dA\r\x1b[J", b.above)
+	text := b.screen.erasure() + string(b.written)
+	fmt.Fprint(b.out, text+b.screen.picture(append(lines, line)))
+	b.written = nil
 }
 
 // line is the bar: how much is done, and how it goes.

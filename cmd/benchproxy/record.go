@@ -153,8 +153,8 @@ func (p *program) wait(ctx context.Context, c *capture) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case s := <-p.Signals:
-		if _, tty := p.TTY(p.Stderr); tty && s == os.Interrupt {
-			fmt.Fprintln(p.Stderr) // the terminal echoed ^C
+		if _, tty := p.TTY(p.Stderr); tty && s == os.Interrupt && c.board.form != boardLive {
+			fmt.Fprintln(p.Stderr) // the terminal echoed ^C; a board clears it
 		}
 		return nil
 	case err := <-c.failed:

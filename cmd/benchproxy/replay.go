@@ -72,6 +72,7 @@ type replaying struct {
 	found   []discovery // by target, once they were asked
 	plan    *replay.Plan
 	driver  *replay.Driver
+	bar     *progress // nil where none is drawn
 	targets []*replayTarget
 	telling telling
 
@@ -97,12 +98,13 @@ type replayTarget struct {
 
 // open reads the workload, plans, and prepares the targets and their runs. Nothing is sent.
 func (r *replaying) open(ctx context.Context, name string) error {
+	r.bar = newProgress(r.env, r.s.json || r.s.quiet, func() replay.Progress { return r.driver.Progress() })
 	err := r.openTelling()
 	if err != nil {
 		return err
 	}
 	r.store, err = recorder.Open(r.s.store, recorder.Options{Sync: r.s.sync, Harness: version(), Host: thisHost().Fingerprint(),
-		Log: slog.New(slog.NewTextHandler(r.env.Stderr, nil))})
+		Log: slog.New(slog.NewTextHandler(r.notes(), nil))})
 	if errors.Is(err, exchange.ErrLocked) {
 		return fmt.Errorf("%w; --from DIR reads a run of a store in use, --store DIR is another one for the new run", err)
 	}
@@ -181,7 +183,7 @@ func (r *replaying) openTarget(i int, u upstream, group exchange.ID) (*replayTar
 	if err != nil {
 		return nil, fmt.Errorf("--target: %w", err)
 	}
-	t := &replayTarget{up: u, upstream: up, failures: &failureNotes{out: r.env.Stderr}, load: compare.NewLoadMeter(r.s.objectives), total: measure.Totals{Limit: sampleLimit}}
+	t := &replayTarget{up: u, upstream: up, failures: &failureNotes{out: r.notes()}, load: compare.NewLoadMeter(r.s.objectives), total: measure.Totals{Limit: sampleLimit}}
 	t.trace = r.telling.tracing.NewRun()
 	r.targets = append(r.targets, t)
 	run := newRun("replay", r.s.name, []upstream{u})
@@ -258,15 +260,11 @@ func (r *replaying) run(ctx context.Context) error {
 	if !r.s.json && !r.s.quiet {
 		note(r.env.Stderr, "%s", r.announcement())
 	}
-	bar := newProgress(r.env, r.s.json || r.s.quiet, r.driver.Progress)
 	live := web.NewLive(r.running)
-	bar.streams = func() []string { return runningLines(live) }
-	for _, t := range r.targets {
-		t.failures.out = bar // its notes and the bar share the screen
-	}
+	r.bar.streams = func() []string { return runningLines(live) }
 	drawing, stop := context.WithCancel(context.Background())
 	var drawn sync.WaitGroup
-	drawn.Go(func() { bar.Run(drawing) })
+	drawn.Go(func() { r.bar.Run(drawing) })
 	sendErr := r.driver.Run(ctx)
 	stop()
 	drawn.Wait()
@@ -278,6 +276,14 @@ func (r *replaying) run(ctx context.Context) error {
 		return err
 	}
 	return r.verdict(sendErr, results)
+}
+
+// notes is where lines for people go while it runs: they and the bar share the screen.
+func (r *replaying) notes() io.Writer {
+	if r.bar == nil {
+		return r.env.Stderr
+	}
+	return r.bar
 }
 
 // running are the requests that run now, of all targets.

@@ -20,6 +20,13 @@ type telling struct {
 	tracing *telemetry.Tracing
 	metrics *telemetry.Metrics
 	note    func(format string, args ...any)
+	named   bool // traces of runs are named also where nothing else is told
+}
+
+// naming is the same, whose traces are named also where nothing else is told.
+func (t telling) naming(named bool) telling {
+	t.named = named
+	return t
 }
 
 // openTelling begins to tell. note is for what a person must know; link knows the spans of recorded exchanges, nil for none.
@@ -175,7 +182,7 @@ func (r *replaying) linked(src replay.Source) replay.Source {
 // openTelling begins to tell of what a replay or a suite sends.
 func (r *replaying) openTelling() (err error) {
 	r.recorded = map[exchange.ID]exchange.SpanContext{}
-	r.telling, err = openTelling(r.env, func(format string, args ...any) { note(r.env.Stderr, format, args...) },
+	r.telling, err = openTelling(r.env, func(format string, args ...any) { note(r.notes(), format, args...) },
 		func(id exchange.ID) (exchange.SpanContext, bool) {
 			span, ok := r.recorded[id] // whole before anything is sent
 			return span, ok
@@ -186,7 +193,7 @@ func (r *replaying) openTelling() (err error) {
 // endTrace tells the span of a target's run, as it was closed.
 func (r *replaying) endTrace(t *replayTarget, run *exchange.Run) {
 	t.trace.End(run)
-	if id := t.trace.TraceID(); id != "" && !r.s.json && !r.s.quiet {
+	if id := t.trace.TraceID(); id != "" && !r.s.json && (r.telling.named || !r.s.quiet) {
 		note(r.env.Stderr, "run %s is trace %s", runName(*run), id)
 	}
 }

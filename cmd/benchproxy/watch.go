@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-runewidth"
@@ -26,19 +27,26 @@ func runningLines(l *web.Live) []string {
 	return out
 }
 
-// runningLine is one running exchange: what it waits for, or how its tokens come.
+// stateWidth is the width of the column that tells how far a running exchange is.
+const stateWidth = 22
+
+// runningLine is one running exchange: what it waits for, or how its tokens come. What matters most stands first, for a
+// narrow screen cuts the rest.
 func runningLine(s *web.Stream) string {
-	name := runewidth.FillRight(runewidth.Truncate(printable(s.Name()), modelWidth, "…"), modelWidth)
-	head := fmt.Sprintf("%4d  %s  %6s  ", s.Seq, name, s.Age.Round(100*time.Millisecond))
+	state, rest := "", bytesText(s.Bytes)
 	switch s.Phase {
 	case web.PhaseWaiting:
-		return head + "waiting for the engine"
+		state, rest = "waiting for engine", ""
 	case web.PhasePrefill:
-		return head + bytesText(s.Bytes) + ", no token yet"
+		state = "no token yet"
+	default:
+		tokens := strconv.FormatInt(s.Tokens, 10) + " tok"
+		if s.Estimated {
+			tokens = "~" + tokens
+		}
+		state = fmt.Sprintf("%-9s  %5.1f tok/s", tokens, s.Rate)
+		rest += ", first after " + s.First.Round(time.Millisecond).String()
 	}
-	tokens := strconv.FormatInt(s.Tokens, 10) + " tokens"
-	if s.Estimated {
-		tokens = "~" + tokens
-	}
-	return head + fmt.Sprintf("%s, %s, %.1f tok/s, first after %s", bytesText(s.Bytes), tokens, s.Rate, s.First.Round(time.Millisecond))
+	name := runewidth.FillRight(runewidth.Truncate(printable(s.Name()), modelWidth, "…"), modelWidth)
+	return strings.TrimRight(fmt.Sprintf("%4d  %6s  %-*s  %s  %s", s.Seq, s.Age.Round(100*time.Millisecond), stateWidth, state, name, rest), " ")
 }
