@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
 // TestLimits holds that spans keep to the limits of the variables, and say what they lost.
@@ -44,5 +47,34 @@ func TestTextsAreCutAtCharacters(t *testing.T) {
 	kept, lost := Limits{Length: 3}.first(list, -1)
 	if d := cmp.Diff(map[string]string{"short": "ab", "long": "é😀x", "several": `["abc","é"]`, "n": "123456"}, attrsOf(kept)); d != "" || lost != 0 {
 		t.Errorf("%d lost (-want +got)\n%s", lost, d)
+	}
+}
+
+// TestNoAttributeIsToldTwice holds what the SDK would mend: the names of a span's attributes, and of an event's, are its own.
+func TestNoAttributeIsToldTwice(t *testing.T) {
+	r := newRig(t, nil, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_AND_EVENT")
+	run := r.NewRun()
+	run.Miss(Miss{Method: "odd", Target: "/v1/models?a=1", Nearest: "N", Differs: []string{"$"}})
+	run.Served(Served{Method: "POST", Target: "/x", Status: 500, Recorded: "X", Cut: true})
+	r.pass(wholeAnswer(), true)
+	plain := streamed("")
+	plain.Request.Method, plain.Request.Target, plain.Response.Status = "GET", "/v1/models", 502
+	r.pass(plain, true)
+	run.End(&exchange.Run{Mode: "serve"})
+	r.Close()
+	spans := r.to.GetSpans()
+	if len(spans) != 7 {
+		t.Fatalf("%d spans", len(spans))
+	}
+	for _, s := range spans {
+		lists := [][]attribute.KeyValue{s.Attributes}
+		for _, e := range s.Events {
+			lists = append(lists, e.Attributes)
+		}
+		for _, list := range lists {
+			if len(attrsOf(list)) != len(list) {
+				t.Errorf("%s has an attribute twice: %v", s.Name, list)
+			}
+		}
 	}
 }

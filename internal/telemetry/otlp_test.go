@@ -70,7 +70,11 @@ func TestMessagesAreThoseOfTheProtocolsLibrary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer library.Shutdown(context.Background())
+	defer func() {
+		if err := library.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
 	for _, s := range spansOfTests(t) {
 		list := []sdktrace.ReadOnlySpan{s, s}
 		if err := library.ExportSpans(t.Context(), list); err != nil {
