@@ -18,7 +18,7 @@ const Style = `:root {
   --chart-1: #1f5fbf; --chart-2: #c65d00; --chart-3: #17795e; --chart-4: #8a3ab0; --chart-5: #a3243b; --chart-6: #6b6f1a;
   --chart-good: #17795e; --chart-bad: #b3261e; --chart-wait: #b9c2cf;
 }
-@media (prefers-color-scheme: dark) { :root {
+@media screen and (prefers-color-scheme: dark) { :root {
   --chart-ink: #e3e8f0; --chart-soft: #98a3b3; --chart-grid: #2c3442; --chart-ground: #12161d;
   --chart-1: #6ea8ff; --chart-2: #ffa25c; --chart-3: #52c9a2; --chart-4: #cf93ef; --chart-5: #ff8a97; --chart-6: #cfd06a;
   --chart-good: #52c9a2; --chart-bad: #ff7b72; --chart-wait: #4a5566;
