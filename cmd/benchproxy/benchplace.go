@@ -86,7 +86,7 @@ func (s *benchServer) open(ctx context.Context) error {
 	if s.process != nil {
 		labelLaunch(set.labels, s.process, s.b.Environ())
 	}
-	s.suiteSitting = suiteSitting{replaying: replaying{env: s.b.env, s: set, store: s.b.store, telling: s.b.telling,
+	s.suiteSitting = suiteSitting{replaying: replaying{env: s.b.env, s: set, store: s.b.store, telling: s.b.telling.naming(!s.b.c.Bool("quiet")),
 		recorded: map[exchange.ID]exchange.SpanContext{}}, count: replay.NewSuiteTally(), machine: &s.b.machine}
 	if err := s.settle(ctx, s.group.Launch.Model.Name); err != nil {
 		return err

@@ -95,7 +95,7 @@ func benched(t *testing.T, j *jaeger) {
 		t.Fatal(err)
 	}
 	env := j.env("benched", "XDG_DATA_HOME="+dir, "HOME="+dir)
-	run(t, env, 0, "bench", config, "--results", filepath.Join(dir, "results"), "--force", "--run", "b", "--store", store, "--quiet")
+	_, said := run(t, env, 0, "bench", config, "--results", filepath.Join(dir, "results"), "--force", "--run", "b", "--store", store)
 	rows, _ := run(t, nil, 0, "store", "ls", "--store", store)
 	names := regexp.MustCompile(`(?m)^(b-\S+) `).FindAllSubmatch(rows, -1)
 	if len(names) == 0 {
@@ -106,6 +106,9 @@ func benched(t *testing.T, j *jaeger) {
 		records := shown(t, store, string(m[1]))
 		fillCells(t, store, string(m[1]), records)
 		trace, _ := records[0].sent()
+		if !strings.Contains(said, "is trace "+trace) {
+			t.Errorf("trace %s is not named: %s", trace, said)
+		}
 		compareRun(t, j, trace, records, "benchproxy bench", byCell)
 		for i := range records {
 			if records[i].Cell != "" && (i == 0 || records[i-1].Cell != records[i].Cell) {
