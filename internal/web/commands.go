@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,11 +22,11 @@ var ownHeaders = []string{"host", "content-length", "connection", "transfer-enco
 // where it would be too long to be shown whole.
 func curlOf(x *exchange.Exchange) string {
 	target := x.Request.Target
-	if x.UpstreamURL == "" || strings.HasPrefix(x.UpstreamURL, "unix:") || !strings.HasPrefix(target, "/") || !plain(target) {
+	if x.Request.Method == "" || x.UpstreamURL == "" || strings.HasPrefix(x.UpstreamURL, "unix:") || !strings.HasPrefix(target, "/") || !plain(target) {
 		return ""
 	}
 	body := x.Request.Body.Bytes()
-	inline := x.Request.Body.Whole() && len(shellWord(string(body))) <= inlineBody && plain(string(body))
+	inline := x.Request.Body.Whole() && len(shellWord(string(body))) <= inlineBody && plain(string(body)) && !bytes.ContainsRune(body, '\t') // which a shell completes on
 	var b strings.Builder
 	if len(body) > 0 && !inline {
 		b.WriteString("benchproxy store show " + string(x.ID) + " --raw request |\n  ")

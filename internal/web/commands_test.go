@@ -1,7 +1,9 @@
 package web
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,7 +35,7 @@ func TestCurlSaysWhatWasSent(t *testing.T) {
 			t.Errorf("%q: %s", body, diff)
 		}
 	}
-	for name, body := range map[string]string{"binary": "\x00\xff", "steering": "a\x1b[2Jb", "large": strings.Repeat("x", inlineBody+1)} {
+	for name, body := range map[string]string{"binary": "\x00\xff", "steering": "a\x1b[2Jb", "completing": "a\tb", "large": strings.Repeat("x", inlineBody+1)} {
 		x := asked{}.exchange(1)
 		x.Request.Body = exchange.NewBody([]byte(body))
 		command := curlOf(x)
@@ -77,6 +79,38 @@ func TestCurlDoesNothingElse(t *testing.T) {
 	x.Request.Headers, x.Request.Body = nil, exchange.NewBody([]byte(strings.Repeat("'", inlineBody-1)))
 	if got := curlOf(x); !strings.Contains(got, "--data-binary @-") {
 		t.Errorf("a body of quotes stands inline: %d bytes", len(got))
+	}
+}
+
+// TestPastedCommandsAreInert holds that a shell that gets a command runs curl, once and with what was recorded as arguments,
+// whatever a client or an engine put into any part of it.
+func TestPastedCommandsAreInert(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "ran")
+	run := "touch " + mark
+	for _, hostile := range []string{
+		"'; " + run + "; '", "$(" + run + ")", "`" + run + "`", "\n" + run + "\n", "\r\n" + run, "' -o " + mark + " '", "\\'; " + run + " #", "'\"'\"'; " + run, "&& " + run, "| " + run,
+		"\\\n" + run, "-o" + mark, "--output=" + mark, "@" + mark, "\u2028" + run, "'\\''$(" + run + ")", "!!", "~", "*", "${IFS}" + run, "<(" + run + ")", "\u202e" + run, "é'漢; " + run,
+	} {
+		x := asked{}.exchange(1)
+		word := strings.NewReplacer("\r", "", "\n", "", "\u202e", "", "\u2028", "").Replace(hostile) // as a head can have it
+		x.Request.Method, x.Request.Target = "POST", "/v1/"+word
+		x.Request.Headers = []exchange.Header{{Name: "X-A", Value: hostile}, {Name: hostile, Value: "x"}, {Name: "Authorization", Value: "Bearer ***" + hostile}}
+		x.Request.Body = exchange.NewBody([]byte(hostile))
+		for _, method := range []string{"POST", word} {
+			x.Request.Method = method
+			args := argumentsOf(t, curlOf(x))
+			if n := len(args); n < 8 || args[0] != "-N" || args[4] != method || args[5] != "http://127.0.0.1:8080/v1/"+word || args[7] != "X-A: "+hostile {
+				t.Errorf("%q: %q", hostile, args)
+			}
+			if last := args[len(args)-1]; last != hostile && last != "@-" {
+				t.Errorf("%q: the body is %q", hostile, last)
+			}
+		}
+		x.UpstreamURL = "http://127.0.0.1:8080/" + word
+		argumentsOf(t, replayOf(x))
+		if _, err := os.Stat(mark); err == nil {
+			t.Fatalf("%q ran", hostile)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func outcomeText(row *exchange.Summary) string {
 func verdictText(row *exchange.Summary) string {
 	var notes []string
 	notes = append(notes, row.Flags...)
-	if row.State == exchange.StateTruncated {
+	if row.State == exchange.StateTruncated && !slices.Contains(row.Flags, "record_truncated") {
 		notes = append(notes, "record truncated")
 	}
 	if len(notes) == 0 {

@@ -127,7 +127,7 @@ func TestPagesShowWhatIsRecorded(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/runs":   {`href="/runs/` + string(run.ID) + `"`, "complete", ">3<"},
 		"/runs/r": {"alpha (2)", "beta (1)", "503 (1)", "1–3 of 3", "upstream_error 503", first, "100.0 ms"},
-		"/exchanges/" + first: {"waterfall", "first token", "text: 4 token events", "ttft_ms", "measured", "absent", "it is a test", "what is it", "header_changed", "finish_reason v1",
+		"/exchanges/" + first: {"waterfall", "first token", "text: 4 token events", "ttft_ms", "measured", "absent", "it is a test", "what is it", "header_changed", "finish_reason v",
 			"/trace/4bf92f3577b34da6a3ce929d0e0e4736", "curl -N", "&#39;Authorization: Bearer &#39;", "--only-id " + first, "/compare?a=" + first, "25 us", "POST /v1/chat/completions", "***"},
 		"/exchanges/" + first + "?event=2":                 {"data: ", "earlier"},
 		"/exchanges/" + string(rows[2].ID):                 {"busy", "upstream_error 503"},

@@ -81,7 +81,9 @@ func TestHostileAnswersAreInert(t *testing.T) {
 	b.visit(ui + "/runs/hostile")
 	b.await(`document.querySelectorAll("#rows .go").length > 5`)
 	exchanges := is[[]string](b, `[...document.querySelectorAll("#rows .go")].map(a => a.pathname)`)
-	pages := append([]string{"/runs/hostile?text=script"}, exchanges...)
+	b.visit(ui + "/runs")
+	pages := append([]string{"/runs/hostile?text=script", "/runs"}, exchanges...)
+	pages = append(pages, is[[]string](b, `[...document.querySelectorAll(".go")].map(a => a.pathname)`)...)
 	for i, e := range exchanges {
 		one, other := path.Base(e), path.Base(exchanges[(i+1)%len(exchanges)])
 		pages = append(pages, "/compare?a="+one+"&b="+other)

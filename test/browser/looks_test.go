@@ -2,6 +2,7 @@ package browser
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -119,4 +120,40 @@ func (b *tab) forgive(path string) {
 		}
 	}
 	b.wrongs = left
+}
+
+// TestLivePageInTrouble holds that a page that was left open says when the engine dies and when the program is away, and goes
+// on by itself when both are back.
+func TestLivePageInTrouble(t *testing.T) {
+	script := "ttft=100ms; prefill=2000; decode=20; answer=400"
+	engines, killEngine := startEnding(t, 1, "sim", "--listen", "127.0.0.1:0", "--set", script)
+	store := t.TempDir()
+	record := func(listen, admin string) ([]string, func()) {
+		return startEnding(t, 3, "record", "--upstream", engines[0], "--listen", listen, "--admin", admin, "--store", store, "--drain", "1s")
+	}
+	addresses, end := record("127.0.0.1:0", "127.0.0.1:0")
+	b := open(t)
+	b.visit(addresses[2] + "/")
+	var asked sync.WaitGroup
+	for range 60 {
+		asked.Go(func() { _ = ask(addresses[0], "doomed", 160) }) // it will break off
+	}
+	b.await(`document.body.innerText.includes("10 more running") && document.querySelectorAll(".running").length === 50`)
+	killEngine()
+	asked.Wait()
+	b.await(`[...document.querySelectorAll(".card .chip.bad")].some(c => c.textContent === "failing") && document.querySelector(".cards .warn") !== null`)
+	b.whole("trouble-engine")
+	end()
+	b.await(`document.body.classList.contains("stale") && document.querySelector("#status").textContent.includes("no answer since")`)
+	b.whole("trouble-away")
+	engines = start(t, 1, "sim", "--listen", strings.TrimPrefix(engines[0], "http://"), "--set", script)
+	record(strings.TrimPrefix(addresses[0], "http://"), strings.TrimPrefix(addresses[2], "http://"))
+	b.await(`!document.body.classList.contains("stale") && document.querySelector("#status").textContent === "recorder ok" && document.body.innerText.includes("Nothing came through yet")`)
+	if err := ask(addresses[0], "again", 3); err != nil {
+		t.Error(err)
+	}
+	b.await(`document.querySelectorAll("tbody .outcome.good").length === 1`)
+	b.forgive("ERR_CONNECTION_REFUSED")
+	b.forgive("/part/live")
+	b.clean("trouble")
 }

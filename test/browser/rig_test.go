@@ -41,17 +41,25 @@ var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 // start runs the program until the test ends, and gives the addresses that it tells: n of them.
 func start(t *testing.T, n int, args ...string) []string {
 	t.Helper()
+	addresses, _ := startEnding(t, n, args...)
+	return addresses
+}
+
+// startEnding does the same, and gives what ends the program before.
+func startEnding(t *testing.T, n int, args ...string) (addresses []string, end func()) {
+	t.Helper()
 	cmd := exec.Command(setting(t, "TEST_BENCHPROXY"), args...)
 	read, write := io.Pipe()
 	cmd.Stdout, cmd.Stderr = write, write
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait() // an end by a signal is what was asked for
 		_ = write.Close()
 	})
+	t.Cleanup(end)
 	found := make(chan []string, 1)
 	go func() {
 		var all []string
@@ -73,11 +81,11 @@ func start(t *testing.T, n int, args ...string) []string {
 		if len(all) < n {
 			t.Fatalf("%v ended: %s", args, all)
 		}
-		return all[:n]
+		return all[:n], end
 	case <-time.After(patience):
 		t.Fatalf("%v told no address", args)
 	}
-	return nil
+	return nil, end
 }
 
 // tab is a page of a browser that notes all that a page of ours must not do.

@@ -50,6 +50,25 @@ function morphChildren(old, now) {
   }
 }
 
+// answered takes over into the head what the part that changes says of it.
+function answered(part) {
+  document.body.classList.remove("stale");
+  const chip = document.getElementById("status");
+  if (!chip || !part.dataset.status) return;
+  chip.textContent = part.dataset.status;
+  chip.className = "chip " + part.dataset.mood;
+}
+
+// silent says that what is shown is of the past.
+function silent() {
+  if (document.body.classList.contains("stale")) return;
+  document.body.classList.add("stale");
+  const chip = document.getElementById("status");
+  if (!chip) return;
+  chip.textContent = "no answer since " + new Date().toLocaleTimeString([], { hour12: false }) + ", asking again";
+  chip.className = "chip bad";
+}
+
 // poll asks again for the part of the page that changes. A hidden page asks for nothing.
 async function poll() {
   const part = document.querySelector("[data-poll]");
@@ -64,9 +83,9 @@ async function poll() {
       if (swap) morph(document.querySelector(swap), now.querySelector(swap));
       else morph(part, now.querySelector("[data-poll]"));
       sparks();
-      document.body.classList.remove("stale");
+      answered(part);
     } catch {
-      document.body.classList.add("stale"); // the program ended, or is away for a moment
+      silent(); // the program ended, or is away for a moment
     }
   }
   setTimeout(poll, document.body.classList.contains("stale") ? Math.max(every, 2000) : every);

@@ -15,7 +15,11 @@ type attack struct {
 	raw    string   // body in their place
 	model  string
 	ask    string
+	head   string // one more line of the response's head
 }
+
+// hostileName is the name of a run that wants to be more than a name.
+const hostileName = "\"><script>document.title='owned';alert(15)</script>\u202e\x1b[2J ../../etc/passwd"
 
 var attacks = []attack{
 	{name: "script", pieces: []string{"<script>document.title='owned';alert(1)</script>", "<img src=/owned onerror=alert(2)>", "<svg onload=alert(3)>", "</pre></td></table><script src=//evil.example/x.js></script>"}},
@@ -26,6 +30,8 @@ var attacks = []attack{
 	{name: "invalid", raw: "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"bad \xff\xfe\xc3 bytes\"}}]}\n\ndata: \xed\xa0\x80 not json\n\ndata: [DONE]\n\n"},
 	{name: "long", pieces: []string{strings.Repeat("<b>long</b>", 5<<20/11)}},
 	{name: "lines", pieces: []string{strings.Repeat("line\n", 100_000)}},
+	{name: "tools", raw: "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"</script><script>alert(10)</script>\",\"function\":{\"name\":\"</script><img src=/owned onerror=alert(11)>\",\"arguments\":" +
+		"\"{\\\"url\\\":\\\"javascript:alert(12)\\\",\\\"html\\\":\\\"</script><script>alert(13)</script>\\\"}\"}}]}}]}\n\ndata: [DONE]\n\n", head: "X-Engine: <script>alert(14)</script>\u202e\x1b[2J"},
 	{name: "combining", pieces: []string{"Z" + strings.Repeat("\u0353\u0321", 2000)}},
 }
 
@@ -40,6 +46,10 @@ func (a attack) exchange(i int) *exchange.Exchange {
 		x.Response.Body = exchange.NewBody([]byte(a.raw))
 		x.Timeline.Reads = []exchange.Read{{At: 50_000_000, Write: 20_000, Size: len(a.raw)}}
 		marks(x, 49_000_000)
+	}
+	if a.head != "" {
+		x.Response.Head = []byte(strings.Replace(string(x.Response.Head), "\r\n\r\n", "\r\n"+a.head+"\r\n\r\n", 1))
+		x.Response.Headers = headersOf(string(x.Response.Head))
 	}
 	return x
 }

@@ -43,6 +43,9 @@ func fill(dir string, n int, hostile bool) error {
 	if err == nil && hostile {
 		err = write(s, "hostile", len(attacks), func(i int) *exchange.Exchange { return attacks[i].exchange(i) })
 	}
+	if err == nil && hostile {
+		err = write(s, hostileName, 1, ordinary)
+	}
 	return errors.Join(err, s.Close())
 }
 
