@@ -304,45 +304,59 @@ func TestNumbersByAnotherHand(t *testing.T) {
 		if out.err != nil {
 			t.Fatal(out.err)
 		}
-		seen := map[exchange.ID]*exchange.Exchange{}
-		for _, x := range out.place.seen {
-			seen[x.ID] = x
-		}
-		compared := map[string]int{}
-		for name, rec := range out.records {
-			if rec.Status != matrix.StatusOK {
-				continue
-			}
-			for field, want := range expected(t, &rec, seen) {
-				checkNumber(t, name, field, &rec, want, compared)
-			}
-		}
-		t.Logf("%d records, compared %v", len(out.records), compared)
-		for field, least := range map[string]int{"decode_tps": 60, "prefill_tps": 50, "ttft_ms": 50, "aggregate_decode_tps": 50, "batch_tps": 30, "steady_tps": 20,
-			"absent decode_tps": 5, "absent prefill_tps": 5, "absent ttft_ms": 5, "absent aggregate_decode_tps": 5, "absent batch_tps": 1, "absent steady_tps": 5} {
-			if compared[field] < least {
-				t.Errorf("%s was compared %d times", field, compared[field])
-			}
-		}
-		again, aside := out.records["stutter__cpu__m__loom_decode"], out.records["stutter__cpu__m__text_short"]
-		if len(again.Exchanges) != 6 || again.Spreads["decode_tps"].N != 4 || slices.Contains(again.Flags, measure.FlagShortAnswer) {
-			t.Errorf("asked again: %d exchanges, %+v, flags %v", len(again.Exchanges), again.Spreads["decode_tps"], again.Flags)
-		}
-		if aside.Spreads["decode_tps"].N != 2 || !slices.Contains(aside.Flags, FlagShortLeftOut) || slices.Contains(aside.Flags, measure.FlagShortAnswer) {
-			t.Errorf("left out: %+v, flags %v", aside.Spreads["decode_tps"], aside.Flags)
-		}
-		if all := out.records["short__cpu__m__text_short"]; all.DecodeTPS == nil || !slices.Contains(all.Flags, measure.FlagShortAnswer) {
-			t.Errorf("all short: decode %v, flags %v", all.DecodeTPS, all.Flags)
-		}
-		if lost := out.records["loses__cpu__m__text_short__c3"]; lost.RequestsOK != 2 || lost.Spreads["steady_tps"].N != 3 || lost.Spreads["decode_tps"].N != 4 {
-			t.Errorf("one of three was lost: %d ok, %+v", lost.RequestsOK, lost.Spreads)
-		}
+		out.compareAll(t)
+		out.oddRepeats(t)
 	})
 }
 
-// checkNumber holds a number of a record against the one of this file, and its median over repeats without the rounding.
-func checkNumber(t *testing.T, name, field string, rec *matrix.Record, want float64, compared map[string]int) {
+// compareAll holds every number of every record against that of this file.
+func (p *played) compareAll(t *testing.T) {
 	t.Helper()
+	seen := map[exchange.ID]*exchange.Exchange{}
+	for _, x := range p.place.seen {
+		seen[x.ID] = x
+	}
+	compared := map[string]int{}
+	for _, rec := range p.records {
+		if rec.Status != matrix.StatusOK {
+			continue
+		}
+		for field, want := range expected(t, &rec, seen) {
+			compared[checkNumber(t, field, &rec, want)]++
+		}
+	}
+	t.Logf("%d records, compared %v", len(p.records), compared)
+	for field, least := range map[string]int{"decode_tps": 60, "prefill_tps": 50, "ttft_ms": 50, "aggregate_decode_tps": 50, "batch_tps": 30, "steady_tps": 20,
+		"absent decode_tps": 5, "absent prefill_tps": 5, "absent ttft_ms": 5, "absent aggregate_decode_tps": 5, "absent batch_tps": 1, "absent steady_tps": 5} {
+		if compared[field] < least {
+			t.Errorf("%s was compared %d times", field, compared[field])
+		}
+	}
+}
+
+// oddRepeats holds which repeats make up the medians of cells with short and lost answers.
+func (p *played) oddRepeats(t *testing.T) {
+	t.Helper()
+	again, aside := p.records["stutter__cpu__m__loom_decode"], p.records["stutter__cpu__m__text_short"]
+	if len(again.Exchanges) != 6 || again.Spreads["decode_tps"].N != 4 || slices.Contains(again.Flags, measure.FlagShortAnswer) {
+		t.Errorf("asked again: %d exchanges, %+v, flags %v", len(again.Exchanges), again.Spreads["decode_tps"], again.Flags)
+	}
+	if aside.Spreads["decode_tps"].N != 2 || !slices.Contains(aside.Flags, FlagShortLeftOut) || slices.Contains(aside.Flags, measure.FlagShortAnswer) {
+		t.Errorf("left out: %+v, flags %v", aside.Spreads["decode_tps"], aside.Flags)
+	}
+	if all := p.records["short__cpu__m__text_short"]; all.DecodeTPS == nil || !slices.Contains(all.Flags, measure.FlagShortAnswer) {
+		t.Errorf("all short: decode %v, flags %v", all.DecodeTPS, all.Flags)
+	}
+	if lost := p.records["loses__cpu__m__text_short__c3"]; lost.RequestsOK != 2 || lost.Spreads["steady_tps"].N != 3 || lost.Spreads["decode_tps"].N != 4 {
+		t.Errorf("one of three was lost: %d ok, %+v", lost.RequestsOK, lost.Spreads)
+	}
+}
+
+// checkNumber holds a number of a record against the one of this file, and its median over repeats without the rounding. It
+// says what was compared.
+func checkNumber(t *testing.T, field string, rec *matrix.Record, want float64) (compared string) {
+	t.Helper()
+	name := rec.Cell
 	rounded, exact := numberOf(t, rec, field), rec.Exact(field)
 	held := strings.HasPrefix(name, "held") && rec.Stream
 	if held && slices.Contains([]string{"ttft_ms", "prefill_tps", "decode_tps", "aggregate_decode_tps", "steady_tps"}, field) {
@@ -353,16 +367,15 @@ func checkNumber(t *testing.T, name, field string, rec *matrix.Record, want floa
 		if rounded != nil || exact != nil || rec.Absent[field] == "" && field != "aggregate_decode_tps" {
 			t.Errorf("%s: %s = %v (%v), want none; absent %q", name, field, show(rounded), show(exact), rec.Absent[field])
 		}
-		compared["absent "+field]++
+		return "absent " + field
 	case rounded == nil || exact == nil:
 		t.Errorf("%s: %s is absent (%s), want %.6f", name, field, rec.Absent[field], want)
 	case math.Abs(*exact-want) > 1e-6*want:
 		t.Errorf("%s: %s = %.9f without rounding, want %.9f", name, field, *exact, want)
 	case math.Abs(*rounded-want) > 0.0500001 && !strings.HasSuffix(field, "_tokens"):
 		t.Errorf("%s: %s = %v, want %.6f to one decimal", name, field, *rounded, want)
-	default:
-		compared[field]++
 	}
+	return field
 }
 
 func show(v *float64) string {

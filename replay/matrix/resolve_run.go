@@ -21,7 +21,7 @@ func (r *resolver) library() {
 	}
 	l, err := r.in.Library(r.c.Own)
 	if err != nil {
-		r.problem(r.root.get("scenario_files"), "scenario_files", "%v", err)
+		r.problem(or(r.root.get("scenario_files"), r.root), "scenario_files", "%v", err)
 		return
 	}
 	r.c.library = l

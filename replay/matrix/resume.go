@@ -45,31 +45,37 @@ func (p *Plan) resume(r Resume, results map[string]Earlier, server func(*Group) 
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		var now *Server
-		asked := false
+		asked := server == nil || !r.SkipExisting && !r.OnlyFailed
 		for j := range g.Cells {
 			c := &g.Cells[j]
 			was, there := results[c.Name]
-			ok := there && was.Status == StatusOK && was.Definition == c.Definition
-			if ok && c.Do == DoRun && server != nil && (r.SkipExisting || r.OnlyFailed) {
-				if !asked {
-					now, asked = server(g), true
-				}
-				if why := was.changed(g.Launch.Transport, now); why != "" {
-					c.Reason = why
+			if was.of(c) && c.Do == DoRun && !asked {
+				now, asked = server(g), true
+			}
+			if was.of(c) && c.Do == DoRun && now != nil {
+				if c.Reason = was.changed(g.Launch.Transport, now); c.Reason != "" {
 					continue
 				}
 			}
-			switch {
-			case r.SkipExisting && !r.OnlyFailed && !ok && c.Do == DoRun && was.Status == StatusOK:
-				c.Reason = "its result is of other settings"
-			case r.SkipExisting && ok:
-				c.leave(DoKeep, "its result is ok and of the same definition")
-			case r.OnlyFailed && !there:
-				c.leave(DoLeave, "it has no result, and only failed cells are asked for")
-			case r.OnlyFailed && was.Status != StatusFail:
-				c.leave(DoLeave, "its result is "+string(was.Status)+", and only failed cells are asked for")
-			}
+			r.settle(c, was, there)
 		}
+	}
+}
+
+// of reports whether it is an ok result of a cell.
+func (e *Earlier) of(c *Cell) bool { return e.Status == StatusOK && e.Definition == c.Definition }
+
+// settle says what becomes of a cell by the result that there is of it.
+func (r Resume) settle(c *Cell, was Earlier, there bool) {
+	switch ok := was.of(c); {
+	case r.SkipExisting && ok:
+		c.leave(DoKeep, "its result is ok and of the same definition")
+	case r.OnlyFailed && !there:
+		c.leave(DoLeave, "it has no result, and only failed cells are asked for")
+	case r.OnlyFailed && was.Status != StatusFail:
+		c.leave(DoLeave, "its result is "+string(was.Status)+", and only failed cells are asked for")
+	case r.SkipExisting && c.Do == DoRun && was.Status == StatusOK:
+		c.Reason = "its result is of other settings"
 	}
 }
 
