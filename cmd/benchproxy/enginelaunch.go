@@ -68,6 +68,9 @@ func (p *program) reap(ctx context.Context) error {
 	if len(list) == 0 && err == nil {
 		note(p.Stderr, "nothing is left over")
 	}
+	if limits := launch.Limits(); limits != "" {
+		note(p.Stderr, "on this system: %s", limits)
+	}
 	return err
 }
 

@@ -56,7 +56,7 @@ func (p *program) printReasons(list []picked) {
 			note(p.Stderr, "%s computes on the CPU, though %s was asked for: it has no rank", printable(b.Path), b.Asked)
 		}
 		if b.Error != "" {
-			note(p.Stderr, "%s: %s", printable(b.Path), printable(b.Error))
+			note(p.Stderr, "%s: %s", printable(b.Path), b.Error)
 		}
 	}
 }

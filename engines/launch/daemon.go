@@ -122,7 +122,7 @@ func (d *Daemon) lives() error {
 	if d.PID == 0 {
 		return nil
 	}
-	if runs, known := processRuns(d.PID); known && !runs {
+	if p, ok := readProcess(d.PID); !ok || p.dead {
 		return fmt.Errorf("its daemon, pid %d, has ended and left it behind", d.PID)
 	}
 	u, err := url.Parse(d.URL)

@@ -26,6 +26,8 @@
 //   - On Linux the engine dies with this process, however that ends: the kernel is told so by the thread that starts it,
 //     and that thread lives as long as the engine. What a killed run left elsewhere is found by its state file at the next
 //     start, and named; only Reap ends it.
+//     What of this another system cannot do, Limits says there: the engine does not die with us, its children are not
+//     found, and a squatter of its port is not told from it.
 //   - A process is taken for what it was only when its start time, too, is the one that was noted: numbers are used again.
 //   - A GPU is reported only when a list of devices or the output showed it.
 package launch

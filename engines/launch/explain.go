@@ -3,8 +3,10 @@ package launch
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/benchproxy/benchproxy/engines"
 )
@@ -124,6 +126,23 @@ func (p *Process) hints(applies func(engines.Hint) bool) []string {
 		if applies(h) && (len(h.Log) == 0 || p.devs.printed(h.Log)) {
 			out = append(out, h.Say)
 		}
+	}
+	return out
+}
+
+// colors are what terminals are told about colors and cursors.
+var colors = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+
+// plainLines are lines of an output as an error may tell them: without what a terminal would obey.
+func plainLines(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = strings.Map(func(r rune) rune {
+			if r == '\t' || unicode.IsPrint(r) {
+				return r
+			}
+			return '·'
+		}, colors.ReplaceAllString(l, ""))
 	}
 	return out
 }

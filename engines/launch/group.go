@@ -25,15 +25,6 @@ func processList(list []process) string {
 	return strings.Join(parts, ", ")
 }
 
-// processRuns reports whether a process lives. known is false where that cannot be told.
-func processRuns(pid int) (runs, known bool) {
-	if !seesProcesses {
-		return false, false
-	}
-	p, ok := readProcess(pid)
-	return ok && !p.dead, true
-}
-
 // startedSince reports whether a process was started after an instant, both as the system tells. It is false where they
 // cannot be compared.
 func startedSince(pid int, instant string) bool {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seesProcesses says whether the state of other processes can be read here.
-const seesProcesses = true
+// limits are what cannot be told or done here.
+const limits = ""
 
 // ownGroup puts the engine into a process group of its own, which the terminal's Ctrl-C does not reach, and has the kernel
 // kill it when the thread that starts it ends.

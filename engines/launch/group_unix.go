@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// seesProcesses says whether the state of other processes can be read here.
-const seesProcesses = true
+// limits are what cannot be told or done here.
+const limits = "an engine goes on when this program is killed; the next start finds it, but not what it started; who holds a port cannot be told"
 
 // ownGroup puts the engine into a process group of its own. That it dies with us is a promise only Linux can keep.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

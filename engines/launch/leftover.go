@@ -291,6 +291,9 @@ func Leftovers(stateDir string) ([]Leftover, error) {
 	return out, nil
 }
 
+// Limits say in one line what of an engine cannot be told or done on this system, "" for nothing. On Linux it is nothing.
+func Limits() string { return limits }
+
 // Reap kills what Leftovers finds, waits for its end, and returns it. What does not end is an error.
 func Reap(ctx context.Context, stateDir string) ([]Leftover, error) {
 	list, err := Leftovers(stateDir)

@@ -249,7 +249,7 @@ func (p *Process) Close() error { return p.Stop(context.Background()) }
 func (p *Process) failure(op string, s Status) error {
 	cause := errors.New(s.Reason)
 	if lines := p.Tail(lastLines); len(lines) > 0 {
-		cause = fmt.Errorf("%w; its last lines:\n  %s", cause, strings.Join(lines, "\n  "))
+		cause = fmt.Errorf("%w; its last lines:\n  %s", cause, strings.Join(plainLines(lines), "\n  "))
 	}
 	hint := s.Hint
 	if p.spec.LogFile != "" {

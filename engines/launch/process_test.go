@@ -109,6 +109,15 @@ func TestDiesAtStart(t *testing.T) {
 	}
 }
 
+// TestLastLinesAreHarmless holds that an error tells the output of an engine without what a terminal would obey.
+func TestLastLinesAreHarmless(t *testing.T) {
+	_, text := waitFailed(t, startFake(t, fakeSpec(t, "-say", "\x1b[31mred\x1b[0m and \x1b]0;title\x07\tbell", "-die", "1")))
+	wantWords(t, text, "\n  red and ·]0;title·\tbell\n")
+	if strings.ContainsAny(text, "\x1b\x07") {
+		t.Errorf("%q", text)
+	}
+}
+
 func TestDiesLater(t *testing.T) {
 	p := startFake(t, fakeSpec(t, "-die-after", "300ms"))
 	waitReady(t, p)
