@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +44,12 @@ type ValidationReport struct {
 	Summary      map[string]*ValidationSummary `json:"summary"` // by scenario@cN
 	Comparison   *Comparison                   `json:"comparison"`
 	ToolPolicies                               // of the suite of tool policies alone
-	Instrument   ValidationTool                `json:"benchproxy"`
+	// ToolUse are the rates of the tool_use suite: of all planned turns, then by category; absent in other reports.
+	ToolUse    []gates.UseRate `json:"tool_use_rates,omitempty"`
+	Instrument ValidationTool  `json:"benchproxy"`
+
+	sampled json.RawMessage // sampling as a report that was read states it; nil for one of this run
+	unsaid  []string        // conditions that a report which was read does not state
 }
 
 // ToolPolicies are the keys that only the report of the tool policies has.
@@ -88,7 +91,7 @@ type ValidationWarmup struct {
 type ValidationCase struct {
 	Scenario    string           `json:"scenario"`
 	Tag         string           `json:"tag"`
-	Status      string           `json:"status"` // ok or fail
+	Status      string           `json:"status"` // ok or fail; of tool_use that of the verdict, such as unsupported
 	Detail      string           `json:"detail"`
 	Thinking    *bool            `json:"thinking,omitempty"` // of tool policies
 	InputSum    string           `json:"input_sha256"`       // of the question; of the whole first body for tool policies
@@ -127,7 +130,7 @@ type ValidationMetrics struct {
 	TTFT         *float64        `json:"ttft_ms"`
 	PrefillTPS   *float64        `json:"prefill_tps"`
 	DecodeTPS    *float64        `json:"decode_tps"`
-	DecodeSource string          `json:"decode_timing_source"` // stream_window, server or request_wall; "" without a rate
+	DecodeSource string          `json:"decode_timing_source"` // stream_window, server or request_wall: by which a rate is made, whether there is one or not
 	WallMS       *float64        `json:"total_wall_ms"`
 	Message      capturedMessage `json:"assistant_message"`
 }
@@ -183,6 +186,7 @@ type ValidationFacts struct {
 	NativeSum, ServerBuild                 string // of tool policies
 	ToolSum                                string // hex SHA-256 of the program
 	Fenced                                 bool
+	Left                                   []string // what no case says anything about, beside what none of the suites does
 	Degrees                                []int
 	Repeats                                int
 	Tool                                   ValidationTool
@@ -193,37 +197,44 @@ type ValidationFacts struct {
 const (
 	ValidateInference = "inference"
 	ValidateTools     = "tools"
+	ValidateToolUse   = "tool_use"
 )
 
 const unspecified = "unspecified"
 
-// notCovered is what no case of the suites says anything about.
-func notCovered() []string {
+// notCovered is what no case of a suite says anything about.
+func notCovered(kind string) []string {
+	contexts := "contexts beyond a few hundred tokens, and prompts over the limit"
+	if kind == ValidateInference {
+		contexts = "contexts beyond about 64,000 tokens, and prompts over the limit"
+	}
 	return []string{
 		"pictures, sound and video in the prompt",
 		"sampling at temperatures above 0, seeds and penalties",
-		"contexts beyond about 64,000 tokens, and prompts over the limit",
+		contexts,
 		"speculative decoding against decoding without drafts",
 		"log-probabilities: whether the tokens are those of a reference",
-		"more than one prompt of each kind: it is a check, no quality benchmark",
+		"more than a few prompts of each kind: it is a check, no quality benchmark",
 	}
 }
 
 // Validation gathers the report of a suite while it runs.
 type Validation struct {
-	Report ValidationReport
-	tools  bool
-	fenced bool
-	waved  int // cases of waves that have ended
+	Report   ValidationReport
+	kind     string
+	tools    bool
+	fenced   bool
+	waved    int                // cases of waves that have ended
+	verdicts []exchange.Verdict // of tool_use
 }
 
 // NewValidation begins the report of a suite with the options that its cases have.
 func NewValidation(kind string, o *SuiteOptions, f ValidationFacts) *Validation {
-	v := &Validation{tools: kind == ValidateTools, fenced: f.Fenced}
+	v := &Validation{kind: kind, tools: kind == ValidateTools, fenced: f.Fenced}
 	v.Report = ValidationReport{
 		Format: 1, Engine: f.Engine, URL: f.URL, Model: f.Model, WeightsID: f.WeightsID, Profile: f.Profile, Harness: map[string]string{"benchproxy": f.ToolSum},
 		Thinking: o.Options.Thinking, Stream: o.Options.Stream, Sampling: scenario.Sampling(), Structured: o.Options.StructuredResults,
-		Serial: o.Options.SerialTools, Fenced: f.Fenced, NotCovered: notCovered(), Warmup: ValidationWarmup{Requests: o.Warmup, MaxTokens: scenario.WarmupTokens},
+		Serial: o.Options.SerialTools, Fenced: f.Fenced, NotCovered: append(notCovered(kind), f.Left...), Warmup: ValidationWarmup{Requests: o.Warmup, MaxTokens: scenario.WarmupTokens},
 		Plan:  ValidationPlan{Concurrency: f.Degrees, Repeats: f.Repeats, Expected: len(o.Members)},
 		Cases: []ValidationCase{}, Waves: []ValidationWave{}, Summary: map[string]*ValidationSummary{}, Instrument: f.Tool,
 	}
@@ -281,6 +292,7 @@ func (v *Validation) Add(w *SuiteWave) error {
 			}
 		}
 		v.summarize(&one)
+		v.verdicts = append(v.verdicts, c.Verdicts...)
 	}
 	if w.Wall > 0 {
 		ms := wallMillis(w.Wall)
@@ -296,7 +308,7 @@ func wallMillis(d time.Duration) float64 { return float64(d) / float64(time.Mill
 
 func (c *ValidationCase) passed() bool { return c.Status == string(exchange.VerdictOK) }
 
-// caseOf is a case as it is reported. Whatever is not ok has failed.
+// caseOf is a case as it is reported. Whatever is not ok has failed, but for tool_use, whose verdicts have more words.
 func (v *Validation) caseOf(c *SuiteCase) (ValidationCase, error) {
 	out := ValidationCase{Scenario: c.TagName(), Tag: c.Tag(), Status: "fail", Detail: c.Detail, InputSum: c.Digest,
 		Turns: []ValidationTurn{}, Concurrency: c.Member.Concurrency, Repeat: c.Member.Repeat}
@@ -306,6 +318,9 @@ func (v *Validation) caseOf(c *SuiteCase) (ValidationCase, error) {
 			return out, err
 		}
 		out.Turns = append(out.Turns, t)
+	}
+	if v.kind == ValidateToolUse {
+		out.Status = string(c.Status)
 	}
 	if c.Status == exchange.VerdictOK {
 		out.Status = string(exchange.VerdictOK)
@@ -373,8 +388,14 @@ func validationMetrics(x *exchange.Exchange, t *wire.Transcript) ValidationMetri
 	row := measure.TensorSharp(x, t)
 	m := ValidationMetrics{UsagePresent: row.UsageSeen, Finish: t.FinishReason, DecodeSource: string(row.DecodeSource),
 		Message: capturedMessage{Role: "assistant"}}
-	if row.DecodeSource == measure.SourceEngine {
+	switch {
+	case row.DecodeSource == measure.SourceEngine:
 		m.DecodeSource = "server"
+	case row.DecodeSource != "":
+	case wire.RequestOf(x).Stream:
+		m.DecodeSource = string(measure.SourceStreamWindow)
+	default:
+		m.DecodeSource = string(measure.SourceRequestWall)
 	}
 	for name, into := range map[string]**float64{
 		measure.PromptTokens: &m.Prompt, measure.CompletionTokens: &m.Completion, measure.TTFTMS: &m.TTFT,
@@ -430,6 +451,9 @@ func (v *Validation) Finish(ran error, now time.Time) {
 		finished := now.UTC().Format(time.RFC3339)
 		v.Report.Finished = &finished
 	}
+	if v.kind == ValidateToolUse {
+		v.Report.ToolUse, _ = gates.UseRates(v.verdicts) // details that gates have just written can be read
+	}
 }
 
 // Counts are the cases that passed, and all.
@@ -442,36 +466,12 @@ func (v *Validation) Counts() (passed, total int) {
 	return passed, len(v.Report.Cases)
 }
 
-// Save writes the report whole or not at all, replacing what an earlier Save wrote.
-func (v *Validation) Save(path string) error {
-	b, err := appendJSON(nil, &v.Report)
-	if err == nil {
-		err = ReplaceFile(path, append(b, '\n'))
+// Unsupported are the cases of what the engine said that it lacks.
+func (v *Validation) Unsupported() (n int) {
+	for i := range v.Report.Cases {
+		if v.Report.Cases[i].Status == string(exchange.VerdictUnsupported) {
+			n++
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("save report %s: %w", filepath.Base(path), err)
-	}
-	return nil
-}
-
-// ReplaceFile writes a file whole or not at all, in the place of an earlier one.
-func ReplaceFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".benchproxy-report-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // it is of no use
-	}
-	return err
+	return n
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchproxy/benchproxy/internal/canon"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
@@ -48,6 +49,7 @@ func ReadValidation(path string) (r *ValidationReport, sum string, err error) {
 	}
 	var doc struct {
 		ValidationReport
+		Sampling json.RawMessage `json:"sampling"`
 		// What is not looked at may be of another form in reports of others.
 		Harness    json.RawMessage `json:"harness_sha256"`
 		Waves      json.RawMessage `json:"waves"`
@@ -63,6 +65,17 @@ func ReadValidation(path string) (r *ValidationReport, sum string, err error) {
 		return nil, "", fail(err)
 	}
 	r = &doc.ValidationReport
+	r.sampled = doc.Sampling
+	_ = json.Unmarshal(doc.Sampling, &r.Sampling) // what is of another form differs as it stands
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &keys); err != nil {
+		return nil, "", fail(err)
+	}
+	for _, key := range []string{"thinking", "stream", "sampling", "structured_tool_results", "serial_tool_workflows"} {
+		if v, there := keys[key]; !there || string(v) == "null" {
+			r.unsaid = append(r.unsaid, key)
+		}
+	}
 	if r.Plan.Expected == 0 && len(r.Cases) == 0 {
 		return nil, "", fail(fmt.Errorf("it is no validation report"))
 	}
@@ -120,19 +133,38 @@ func (c *Comparison) wholeness(who string, r *ValidationReport) {
 
 // conditions are what must be the same on both sides.
 func (c *Comparison) conditions(current, reference *ValidationReport) {
+	if len(reference.unsaid) > 0 {
+		c.errorf("the reference does not say %s", strings.Join(reference.unsaid, ", "))
+	}
+	if a, b := current.sampling(), reference.sampling(); a != b || current.Sampling != reference.Sampling {
+		c.errorf("sampling differs: %s here, %s in the reference", a, b)
+	}
 	for _, f := range []struct {
 		name string
 		a, b any
 	}{
 		{"weights_id", current.WeightsID, reference.WeightsID}, {"profile", current.Profile, reference.Profile},
 		{"thinking", current.Thinking, reference.Thinking}, {"stream", current.Stream, reference.Stream},
-		{"sampling", current.Sampling, reference.Sampling}, {"structured_tool_results", current.Structured, reference.Structured},
+		{"structured_tool_results", current.Structured, reference.Structured},
 		{"serial_tool_workflows", current.Serial, reference.Serial},
 	} {
 		if f.a != f.b {
 			c.errorf("%s differs: %v here, %v in the reference", f.name, f.a, f.b)
 		}
 	}
+}
+
+// sampling is that of a report as canonical JSON: whatever else it states counts, too.
+func (r *ValidationReport) sampling() string {
+	raw := r.sampled
+	if raw == nil {
+		raw, _ = json.Marshal(r.Sampling) // numbers
+	}
+	b, err := canon.JSON(raw)
+	if err != nil {
+		return string(raw)
+	}
+	return string(b)
 }
 
 // caseKey is what cases of two reports belong together by.
@@ -248,12 +280,15 @@ func (v *Validation) Verdict() error {
 		return &exchange.Error{Op: "validate engine", Object: v.Report.URL, Cause: kind, Hint: fmt.Sprintf(format, args...)}
 	}
 	passed, total := v.Counts()
+	lacking := v.Unsupported()
 	c := v.Report.Comparison
 	switch {
 	case !v.Report.Complete:
 		return told(exchange.ErrIncomplete, "%d of %d cases did not end", v.Report.Plan.Expected-total, v.Report.Plan.Expected)
-	case passed < total:
-		return told(exchange.ErrGate, "%d of %d cases fail", total-passed, total)
+	case passed+lacking < total:
+		return told(exchange.ErrGate, "%d of %d cases fail", total-passed-lacking, total)
+	case passed == 0:
+		return told(exchange.ErrMiss, "nothing could be judged: the engine lacks what is asked for")
 	case c != nil && len(c.Errors) > 0:
 		return told(exchange.ErrMiss, "it cannot be held against the reference: %s", strings.Join(c.Errors[:min(3, len(c.Errors))], "; "))
 	case c != nil && !c.Passed:

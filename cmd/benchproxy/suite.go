@@ -63,11 +63,15 @@ func (p *program) suiteSettings(c *cli.Context) (s replaySettings, err error) {
 	return s, err
 }
 
+// ollamaID is the profile of Ollama, and the value of --to for its own API.
+const ollamaID = "ollama"
+
 // suiteSitting is a suite at one target with all that stands around it.
 type suiteSitting struct {
 	replaying
 	model   string
 	session string // header that carries one value a conversation; "" = none
+	native  bool   // an engine whose own API says more of tools than the one it shares is spoken to in its own
 	suite   *replay.Suite
 	count   *replay.Tally     // of the exchanges; nil is the suite's
 	machine *exchange.Machine // as it was before; nil where nobody looked
@@ -115,6 +119,9 @@ func (s *suiteSitting) settle(ctx context.Context, model string) error {
 	s.session = u.session
 	if name := s.s.plan.SessionHeader; name != "" {
 		s.session = name
+	}
+	if s.native && s.s.bridge.to == "" && u.dialect == "" && s.profile(0).ID == ollamaID {
+		s.s.bridge.to = ollamaID
 	}
 	e := s.s.bridge.endpoint(*u, s.profile(0))
 	translated, heard := e.Outcome(map[wire.Dialect]int{wire.DialectChat: 1})

@@ -49,6 +49,16 @@ func (p *program) validateCommand() *cli.Command {
 				&cli.StringFlag{Name: "server-build", Usage: "`BUILD` of the server, to keep in the report (default: what the engine tells)"},
 				&cli.BoolFlag{Name: "structured-tool-results", Usage: "give results of tools as JSON objects"},
 			),
+			sub(replay.ValidateToolUse, "the right tool with exactly the right arguments, or none where none fits",
+				"Eight cases: selection, arguments, abstention, several steps and retrieval, not streamed, at Ollama by its own /api/chat.\n"+
+					"An engine that says that it has no tools is asked once; nothing of it fails then, and the exit code is 4. Exit code 3\n"+
+					"when a case fails, 9 when the run did not come to its end.\n\n"+
+					"   benchproxy validate tool_use --target http://127.0.0.1:8080 --output tool_use.json\n\n"+
+					"scenarios: "+strings.Join(suiteNames(scenario.SuiteToolUse), " "),
+				&cli.IntFlag{Name: "repeats", Value: 1, Usage: "`N` times each scenario at each concurrency"},
+				&cli.BoolFlag{Name: "thinking", Usage: "ask for thinking in every case; such a report is held against no other one"},
+				&cli.BoolFlag{Name: "structured-tool-results", Usage: "give results of tools as JSON objects"},
+			),
 		},
 	}
 }
@@ -98,7 +108,7 @@ func (p *program) validate(c *cli.Context, kind string) error {
 	if err != nil {
 		return err
 	}
-	v := &validating{kind: kind, suiteSitting: suiteSitting{replaying: replaying{env: p.env, s: s}}}
+	v := &validating{kind: kind, suiteSitting: suiteSitting{replaying: replaying{env: p.env, s: s}, native: kind == replay.ValidateToolUse}}
 	defer v.Close()
 	if err := errors.Join(v.plan(c), v.files(c)); err != nil {
 		return err
@@ -115,10 +125,15 @@ func (v *validating) plan(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	repeats := 1
-	suite := scenario.SuitePolicies
-	if v.kind == replay.ValidateInference {
+	repeats, suite, streamed := 1, scenario.SuitePolicies, !c.Bool("no-stream")
+	switch v.kind {
+	case replay.ValidateInference:
 		repeats, suite = c.Int("repeats"), scenario.SuiteValidation
+	case replay.ValidateToolUse:
+		repeats, suite, streamed = c.Int("repeats"), scenario.SuiteToolUse, false
+		if !c.IsSet("concurrency") {
+			degrees = []int{1}
+		}
 	}
 	for _, f := range []string{"repeats", "max-tokens", "thinking-max-tokens"} {
 		if n := c.Int(f); c.IsSet(f) && (n < 1 || n > maxMIB) {
@@ -152,7 +167,7 @@ func (v *validating) plan(c *cli.Context) error {
 	}
 	v.tolerance = c.Float64("tolerance")
 	v.o = replay.SuiteOptions{Members: members, Warmup: c.Int("warmup"), Options: scenario.Options{
-		MaxTokens: c.Int("max-tokens"), ThinkingMaxTokens: c.Int("thinking-max-tokens"), Stream: !c.Bool("no-stream"), Thinking: c.Bool("thinking"),
+		MaxTokens: c.Int("max-tokens"), ThinkingMaxTokens: c.Int("thinking-max-tokens"), Stream: streamed, Thinking: c.Bool("thinking"),
 		SerialTools: c.Bool("serial-tool-workflows"), StructuredResults: c.Bool("structured-tool-results"),
 	}}
 	v.facts = replay.ValidationFacts{WeightsID: c.String("weights-id"), Profile: c.String("profile"), NativeSum: c.String("native-sha256"),
@@ -182,6 +197,9 @@ func (v *validating) files(c *cli.Context) (err error) {
 func (v *validating) validate(c *cli.Context) error {
 	v.o.Options.Model = v.model
 	v.o.Wave = v.wave
+	if err := v.thinks(); err != nil {
+		return err
+	}
 	if v.kind == replay.ValidateTools {
 		v.o.Case = v.ended
 	}
@@ -215,6 +233,26 @@ func (v *validating) validate(c *cli.Context) error {
 		return verdict
 	}
 	return sent
+}
+
+// thinks leaves out what asks for thinking where it is not known how the engine is told to: an answer without thinking
+// says nothing of it.
+func (v *validating) thinks() error {
+	sp := v.spelling()
+	if len(sp.ThinkingOff) == 0 && len(sp.ThinkingOn) == 0 {
+		v.facts.Left = append(v.facts.Left, "thinking, and whether the engine thinks by itself: it is not known how this one is told to")
+	}
+	if len(sp.ThinkingOn) > 0 {
+		return nil
+	}
+	if v.o.Options.Thinking {
+		return usagef("--thinking: it is not known how this engine is told to think; --engine-label says which engine it is")
+	}
+	v.o.Members = slices.DeleteFunc(v.o.Members, func(m scenario.Member) bool { return m.Thinking })
+	if len(v.o.Members) == 0 {
+		return usagef("--scenarios: it is not known how this engine is told to think; --engine-label says which engine it is")
+	}
+	return nil
 }
 
 // describe fills in what is known of the engine.
@@ -315,6 +353,7 @@ func (v *validating) print(w io.Writer) error {
 		fmt.Fprintf(w, "and %d more that failed\n", told-shownFailures)
 	}
 	v.printComparison(w)
+	v.printRates(w)
 	passed, total := v.report.Counts()
 	word := "NOT PASSED"
 	switch {
@@ -323,8 +362,30 @@ func (v *validating) print(w io.Writer) error {
 	case passed == total:
 		word = "PASS"
 	}
-	fmt.Fprintf(w, "%s: %d of %d cases passed, %d planned; run %s\n", word, passed, total, r.Plan.Expected, r.Instrument.Run)
+	lacking := ""
+	if n := v.report.Unsupported(); n > 0 {
+		lacking = fmt.Sprintf(", %d are of what the engine lacks", n)
+	}
+	fmt.Fprintf(w, "%s: %d of %d cases passed%s, %d planned; run %s\n", word, passed, total, lacking, r.Plan.Expected, r.Instrument.Run)
 	return nil
+}
+
+// printRates tells which share of the planned turns was right.
+func (v *validating) printRates(w io.Writer) {
+	t := table{cols: []column{{head: "CATEGORY"}, {head: "TURNS", right: true}, {head: "RIGHT", right: true}, {head: "RATE", right: true}}}
+	for _, r := range v.report.Report.ToolUse {
+		if r.Planned == 0 && r.Category != "" {
+			continue
+		}
+		rate := "-"
+		if r.Rate != nil {
+			rate = fmt.Sprintf("%.3f", *r.Rate)
+		}
+		t.add(cmp.Or(r.Category, "all"), fmt.Sprint(r.Planned), fmt.Sprint(r.OK), rate)
+	}
+	if len(v.report.Report.ToolUse) > 0 {
+		t.print(w)
+	}
 }
 
 func decimal(v *float64) string {
