@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,6 +121,19 @@ func (r *RunRecord) flag(name string) (value string, named, known bool) {
 		}
 	}
 	return "", false, len(args) > 0
+}
+
+// Number is the number that the command line which made the run gives a flag, or its usual one; told where no command line
+// is on record.
+func (r *RunRecord) Number(flag string, usual, told float64) float64 {
+	value, named, known := r.flag(flag)
+	switch v, err := strconv.ParseFloat(value, 64); {
+	case !known:
+		return told
+	case named && err == nil:
+		return v
+	}
+	return usual
 }
 
 // switched is whether the command line that made the run sets a switch; told where it is not known.

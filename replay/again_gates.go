@@ -186,7 +186,7 @@ func (g *gatesAgain) kept(rec *RunRecord, kept *exchange.PlannedCase, i int, tol
 	v.Version, v.Status, v.Lenient = of.Version, of.Status, of.Lenient
 	if again := rec.Again(kept.ID); again != nil && i < len(again.verdicts) && len(again.verdicts) == len(kept.Verdicts) {
 		if today := again.verdicts[i]; today.Gate == of.Gate && today.Version == of.Version && today.Status == of.Status {
-			v.Detail, v.Evidence, v.Lenient = today.Detail, today.Evidence, orStatus(of.Lenient, today.Lenient)
+			v.Detail, v.Evidence, v.Lenient = today.Detail, evidenceOf(told.Evidence, today.Evidence, again.verdicts), orStatus(of.Lenient, today.Lenient)
 			if !strings.HasPrefix(v.Reason, today.Reason) { // the suite may say behind it why there was no reference
 				v.Reason = today.Reason
 			}
@@ -213,6 +213,23 @@ func (g *gatesAgain) kept(rec *RunRecord, kept *exchange.PlannedCase, i int, tol
 		e.Seconds = s
 	}
 	return e, nil
+}
+
+// evidenceOf is what a verdict rests on: what it does today, and what the file names beside it that other verdicts on the
+// case rest on. A suite judges by one gate when the answers for another are there already.
+func evidenceOf(told, today []exchange.EvidenceSum, all []exchange.Verdict) []exchange.EvidenceSum {
+	out := []exchange.EvidenceSum{}
+	for _, e := range told {
+		if slices.ContainsFunc(all, func(v exchange.Verdict) bool { return slices.Contains(v.Evidence, e) }) && !slices.Contains(out, e) {
+			out = append(out, e)
+		}
+	}
+	for _, e := range today {
+		if !slices.Contains(out, e) {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 func orStatus(a, b exchange.VerdictStatus) exchange.VerdictStatus {

@@ -49,7 +49,11 @@ func (a *auditor) fastest(base *Run) {
 			continue
 		}
 		others++
-		if why := unqualified(base, r); why != "" {
+		why := unqualified(base, r)
+		if failing := a.failing(buildsOf(&r.Run)[0]); why == "" && failing != "" {
+			why = "its gates did not pass: " + failing
+		}
+		if why != "" {
 			a.add(AskBaseline, object, NotApplicable, "run %s is no other baseline: %s", nameOf(&r.Run), why)
 			continue
 		}

@@ -18,6 +18,7 @@ const (
 	KindComparison   = "comparison"
 	KindGates        = "gates"
 	KindRevalidation = "revalidation"
+	KindCaptured     = "captured_response_revalidation"
 	KindValidation   = "validation"
 	KindCell         = "cell"
 	KindReport       = "report"
@@ -30,15 +31,24 @@ const (
 type Document struct {
 	Source     string
 	Kind       string
+	Raw        []byte // the file
 	Comparison *ComparisonDocument
 	Gates      *GateRun
 	Limits     *Limits
 	Runs       []exchange.ID // that it names as its source
 	Exchanges  []exchange.ID // that it names as its source
+	Captured   CapturedSource
+	Remade     *Remade // nil while nobody has made it again
 
 	problems []Check // what the file says against itself
 	cell     *cell
 	states   int // numbers or verdicts that it states
+}
+
+// CapturedSource is the report of another tool that a revalidation of its answers was made of.
+type CapturedSource struct {
+	Name   string // as that file was called then
+	Digest string // hex SHA-256 of it; "" for every other kind of file
 }
 
 // Unread is a file of which nothing is known but why: a failure of the audit.
@@ -79,7 +89,7 @@ type fileShape struct {
 // Read tells what a file states. A file that is no JSON object, or of no kind that the audit knows, is a Document of
 // KindUnknown; the error is that of a file of a known kind which cannot be read.
 func Read(source string, raw []byte) (*Document, error) {
-	d := &Document{Source: source, Kind: KindUnknown}
+	d := &Document{Source: source, Kind: KindUnknown, Raw: raw}
 	var s fileShape
 	if json.Unmarshal(raw, &s) != nil {
 		return d, nil
@@ -92,6 +102,8 @@ func Read(source string, raw []byte) (*Document, error) {
 		d.Kind, read = KindComparison, d.readComparison
 	case s.Mode == KindRevalidation:
 		d.Kind, read = KindRevalidation, d.readRevalidation
+	case s.Mode == KindCaptured:
+		d.Kind, read = KindCaptured, d.readCaptured
 	case s.Level != nil && s.Verdicts != nil:
 		d.Kind, read = KindGates, d.readGates
 	case s.Plan != nil:
@@ -112,6 +124,9 @@ func Read(source string, raw []byte) (*Document, error) {
 	return d, nil
 }
 
+// States reports whether the file states any number or verdict.
+func (d *Document) States() bool { return d.states > 0 }
+
 // finds notes what the file says against itself.
 func (d *Document) finds(name string, status Status, format string, args ...any) {
 	d.problems = append(d.problems, Check{Name: name, Object: d.Source, Status: status, Detail: fmt.Sprintf(format, args...)})
@@ -126,18 +141,22 @@ func (d *Document) readComparison(raw []byte) error {
 	return nil
 }
 
+// gateSubject is an engine of a report of gates.
+type gateSubject struct {
+	exchange.Identity
+	Weights string `json:"weights"`
+}
+
 // readGates reads the verdicts that gate --suite writes.
 func (d *Document) readGates(raw []byte) error {
 	var f struct {
-		Level    string      `json:"level"`
-		Run      exchange.ID `json:"run"`
-		Started  time.Time   `json:"started"`
-		Complete bool        `json:"complete"`
-		Target   struct {
-			exchange.Identity
-			Weights string `json:"weights"`
-		} `json:"target"`
-		Verdicts []struct {
+		Level     string      `json:"level"`
+		Run       exchange.ID `json:"run"`
+		Started   time.Time   `json:"started"`
+		Complete  bool        `json:"complete"`
+		Target    gateSubject `json:"target"`
+		Reference gateSubject `json:"reference"`
+		Verdicts  []struct {
 			GateVerdict
 			Evidence []exchange.EvidenceSum `json:"evidence"`
 		} `json:"verdicts"`
@@ -149,7 +168,8 @@ func (d *Document) readGates(raw []byte) error {
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return err
 	}
-	d.Gates = &GateRun{Source: d.Source, Run: f.Run, Engine: f.Target.Identity, Weights: f.Target.Weights, Level: f.Level, At: f.Started, Complete: f.Complete, Stated: true}
+	d.Gates = &GateRun{Source: d.Source, Run: f.Run, Engine: f.Target.Identity, Weights: f.Target.Weights, Level: f.Level, At: f.Started, Complete: f.Complete, Stated: true,
+		Reference: f.Reference.Identity, ReferenceWeights: f.Reference.Weights}
 	for _, v := range f.Verdicts {
 		d.Gates.Verdicts = append(d.Gates.Verdicts, v.GateVerdict)
 		for _, e := range v.Evidence {
@@ -187,6 +207,9 @@ func (d *Document) readRevalidation(raw []byte) error {
 		d.Runs = []exchange.ID{f.Source.Run}
 	}
 	d.states = f.Judged
+	if f.Judged == 0 {
+		d.finds(AskGates, Warning, "nothing was judged again")
+	}
 	open := f.Judged - f.Statuses[exchange.VerdictOK] - f.Statuses[exchange.VerdictSkipped] - f.Statuses[exchange.VerdictFail]
 	switch {
 	case f.Statuses[exchange.VerdictFail] > 0:
@@ -198,6 +221,31 @@ func (d *Document) readRevalidation(raw []byte) error {
 	}
 	if f.Changed > 0 {
 		d.finds(AskGates, Warning, "%d verdicts changed since an earlier judgment", f.Changed)
+	}
+	return nil
+}
+
+// readCaptured reads what the answers that another tool captured come to.
+func (d *Document) readCaptured(raw []byte) error {
+	var f struct {
+		Source   string `json:"source_report"`
+		Sum      string `json:"source_report_sha256"`
+		Complete *bool  `json:"complete"`
+		Recorded int    `json:"recorded_cases"`
+		Passed   int    `json:"passed"`
+		Failed   int    `json:"failed"`
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return err
+	}
+	d.Captured, d.states = CapturedSource{f.Source, f.Sum}, max(f.Recorded, 1)
+	switch {
+	case f.Failed > 0 || f.Passed < f.Recorded:
+		d.finds(AskGates, Failure, "%d of %d captured cases did not pass when they were judged again", f.Recorded-f.Passed, f.Recorded)
+	case f.Complete != nil && !*f.Complete:
+		d.finds(AskComplete, Failure, "what was captured is not whole")
+	case f.Recorded == 0:
+		d.finds(AskGates, Warning, "nothing was judged again")
 	}
 	return nil
 }
@@ -237,6 +285,8 @@ func (d *Document) readValidation(raw []byte) error {
 	switch {
 	case !f.Complete:
 		d.finds(AskComplete, Failure, "the validation did not come to its end")
+	case len(f.Cases) == 0:
+		d.finds(AskComplete, Failure, "the validation has no case")
 	case failed > 0:
 		d.finds(AskGates, Failure, "%d of %d cases failed: %s", failed, len(f.Cases), why)
 	}
@@ -350,7 +400,7 @@ func (a *auditor) document(d *Document) {
 	case d.Kind == KindUnknown && len(d.problems) > 0:
 	case d.Kind == KindUnknown:
 		a.add(AskDocument, d.Source, NotApplicable, "no file that the audit knows")
-	case d.Kind == KindComparison, d.Kind == KindLimits, d.Kind == KindAudit, d.states == 0:
+	case d.Kind == KindComparison, d.Kind == KindCaptured, d.Kind == KindLimits, d.Kind == KindAudit, d.states == 0:
 	case len(lost) > 0:
 		a.add(AskTraceable, d.Source, Failure, "%s of %d that it names not on record", isAre(len(lost), "exchange"), len(d.Exchanges)).Exchanges = first(lost)
 	case len(d.Exchanges) == 0 && !a.onRecord(d.Runs):
@@ -361,6 +411,7 @@ func (a *auditor) document(d *Document) {
 	if d.cell != nil && len(lost) == 0 {
 		a.cell(d)
 	}
+	a.remade(d)
 }
 
 // onRecord reports whether all runs are among those that were read.

@@ -149,6 +149,7 @@ func TestCellsOfTheMatrix(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := read(t, string(text))
+	d.Remade = &Remade{JSON: text}
 	row := &exchange.Summary{ID: idA, Metrics: exchange.Figures{measure.DecodeTPS: measured(41.23)}}
 	r := Audit(&Input{Documents: []*Document{d}, Gates: []GateRun{passed()}, Rows: map[exchange.ID]*exchange.Summary{idA: row}}, "test")
 	if r.Verdict() != nil || r.Word() != "PASS" {

@@ -27,7 +27,7 @@ type take map[int][]*exchange.Exchange
 // exchange tells is as told: what the server was launched with and took, and how the cell was planned.
 func Again(told *matrix.Record, from *replay.RunRecord) (*matrix.Record, error) {
 	if !named(told) {
-		return nil, fmt.Errorf("%w: its engine, backend, model, scenario and launch are not those of cell %s", exchange.ErrMiss, told.Cell)
+		return nil, fmt.Errorf("%w: its engine, backend, model, scenario, device, mtp, method, depth, tp, cpu_moe_layers, cpu_moe_threads or concurrency is not that of cell %s", exchange.ErrMiss, told.Cell)
 	}
 	takes, warmups, err := takesOf(told, from)
 	if err != nil {
@@ -63,6 +63,7 @@ func Again(told *matrix.Record, from *replay.RunRecord) (*matrix.Record, error) 
 	made.OutputPreview, made.OutputText, made.Run, made.Warmups = "", "", from.Run.ID, warmups
 	if len(samples) > 0 {
 		made.Concurrency = samples[0].planned
+		made.Stream = told.Stream || samples[0].source == measure.SourceStreamWindow // a scenario may never stream
 	}
 	fill(&made, samples)
 	keepStated(&made, told)
