@@ -65,6 +65,7 @@ type benching struct {
 	telling telling
 	began   time.Time
 	salt    string // of the sitting
+	grace   *grace // of engines that are to end
 	shown   bool   // on a terminal: what is asked now
 	up      []*benchServer
 	crowded []string // groups of which it is evident that they do not fit beside each other
@@ -73,7 +74,7 @@ type benching struct {
 
 func (p *program) bench(c *cli.Context) error {
 	b := &benching{program: p, c: c, began: clock.Now()}
-	defer b.release()
+	defer b.unclaim()
 	if err := b.read(); err != nil {
 		return err
 	}
@@ -84,6 +85,8 @@ func (p *program) bench(c *cli.Context) error {
 		return err
 	}
 	defer b.close()
+	b.grace = newGrace(c.Context, p.Signals)
+	defer b.grace.Close()
 	return b.run(c.Context)
 }
 
@@ -124,8 +127,8 @@ func (b *benching) read() (err error) {
 	return bench.Check(b.results, b.plan)
 }
 
-// release lets others write results there.
-func (b *benching) release() {
+// unclaim lets others write results there.
+func (b *benching) unclaim() {
 	if b.claim != nil {
 		_ = b.claim.Close() // it only unlocks
 	}

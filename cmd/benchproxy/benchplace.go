@@ -343,13 +343,7 @@ func (s *benchServer) end() (err error) {
 		_, _ = s.target.writer.Close(context.Background())
 	}
 	if s.server != nil {
-		hurry := context.Background()
-		if s.b.c.Context.Err() != nil { // a second signal takes the engine's grace away
-			i := newInterruption(hurry, s.b.Signals)
-			defer i.Close()
-			hurry = i.ctx
-		}
-		err = s.server.Stop(hurry)
+		err = s.server.Stop(s.b.grace.ctx)
 	}
 	if s.stop != nil {
 		s.stop()
