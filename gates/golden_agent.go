@@ -17,7 +17,7 @@ const reuseShare = 0.8
 
 func agentGates() []Gate {
 	return []Gate{{
-		ID: "agent_turns", Version: 2, Family: "golden",
+		ID: "agent_turns", Version: 3, Family: "golden",
 		Summary: "every turn of a tool loop renders, reuses, calls and answers as it should",
 		Explain: `Per turn: render_ok, the prompt has as many tokens as the golden's; reuse_ok, from the second turn on at least 80 %
 of the previous prompt and answer come from the cache; calls_ok, every call names a declared tool and has a JSON

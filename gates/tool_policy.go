@@ -180,6 +180,11 @@ func (p policy) calling(t Turn, a *Asked) Finding {
 	if err != nil {
 		return incomparable("%s", err)
 	}
+	for i, c := range raw {
+		if c.notText {
+			return fail("call %d: the arguments are not a string", i+1)
+		}
+	}
 	if why := fragmentFault(raw, calls); why != "" {
 		return fail("%s", why)
 	}
@@ -213,8 +218,6 @@ func (c rawCall) weatherFault(d toolDialect) (city, why string) {
 		return "", fmt.Sprintf("the type is %q, not %s", c.kind, d.callType)
 	case c.name != weatherTool:
 		return "", fmt.Sprintf("it calls %q, not %s", c.name, weatherTool)
-	case c.notText:
-		return "", "the arguments are not a string"
 	}
 	v, err := strictJSON([]byte(c.args))
 	if err != nil {

@@ -214,6 +214,8 @@ func (v *revalidator) end() *Revalidated {
 	r.Waves, r.Cases = v.waves.end(), v.cases
 	missing := v.missingCase()
 	switch {
+	case v.run.State != exchange.RunComplete && v.run.Counts.Dropped == 0 && v.run.Replay != nil && v.run.Replay.Incomplete != "":
+		r.Why = fmt.Sprintf("the run is %s: %s", v.run.State, v.run.Replay.Incomplete)
 	case v.run.State != exchange.RunComplete:
 		r.Why = fmt.Sprintf("the run is %s: %d exchanges were dropped", v.run.State, v.run.Counts.Dropped)
 	case v.run.Counts.Stored > 0 && int64(r.Recorded) != v.run.Counts.Stored:

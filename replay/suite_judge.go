@@ -40,8 +40,12 @@ func judgmentOf(c *exchange.Case) (Judgment, error) {
 	return j, nil
 }
 
-// stop is the judgment of a conversation that did not go on to its last turn.
+// stop is the judgment of a conversation that did not go on to its last turn. What the checks say of the turns that it had
+// stands behind it: the fault may lie further back.
 func (j *Judgment) stop(why string) {
+	if j.Status == exchange.VerdictFail && j.Detail != "" {
+		why += "; " + j.Detail
+	}
 	j.Status, j.Lenient, j.Detail = exchange.VerdictFail, exchange.VerdictFail, why
 }
 
