@@ -18,7 +18,7 @@ func run(ctx context.Context, e env) int {
 	p := &program{env: e}
 	app := p.app()
 	if len(e.Args) > 0 && e.Args[0] == completeWord {
-		for _, w := range complete(app, e.Args[1:]) {
+		for _, w := range p.complete(app, e.Args[1:]) {
 			fmt.Fprintln(e.Stdout, w)
 		}
 		return exitOK

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/benchproxy/benchproxy/internal/report/build"
 )
 
 // completeWord is the first argument with which a completion script asks what may stand for the last of the arguments
@@ -71,39 +74,61 @@ func (p *program) completionCommand() *cli.Command {
 	}
 }
 
-// complete is what may stand for the last of words: values of the flag before it, flags, commands, or nothing, which
-// leaves it to the shell.
-func complete(app *cli.App, words []string) []string {
+// completing is the place of a command line that is to be completed.
+type completing struct {
+	command *cli.Command // it belongs to; one without a name is the program
+	flag    string       // its value is asked for; "" for a word of its own
+	last    string       // as far as it is typed
+	store   string       // that the words before name, "" when they name none
+}
+
+// complete is what may stand for the last of words: values of the flag before it, flags, commands, runs of the store, or
+// nothing, which leaves it to the shell.
+func (p *program) complete(app *cli.App, words []string) []string {
 	if len(words) == 0 || slices.Contains(words[:len(words)-1], "--") {
 		return nil
 	}
-	last, flag := strings.TrimPrefix(words[len(words)-1], "="), ""
-	command := &cli.Command{Subcommands: app.Commands, Flags: app.Flags}
-	for _, w := range words[:len(words)-1] {
-		switch sub := find(command.Subcommands, w); {
-		case w == "=": // bash makes a word of it
-		case flag != "":
-			flag = ""
-		case strings.HasPrefix(w, "-"):
-			if takesValue(command.Flags, w) {
-				flag = strings.TrimLeft(w, "-")
-			}
-		case sub != nil:
-			command = sub
-		}
-	}
+	at := placeIn(app, words)
 	var found []string
-	for _, c := range candidates(command, flag, last) {
-		if strings.HasPrefix(c, last) {
+	for _, c := range p.candidates(&at) {
+		if strings.HasPrefix(c, at.last) {
 			found = append(found, c)
 		}
 	}
 	return found
 }
 
-// candidates are all words at the place of last.
-func candidates(command *cli.Command, flag, last string) []string {
+// placeIn finds the place of the last of words.
+func placeIn(app *cli.App, words []string) completing {
+	at := completing{command: &cli.Command{Subcommands: app.Commands, Flags: app.Flags}, last: strings.TrimPrefix(words[len(words)-1], "=")}
+	for _, w := range words[:len(words)-1] {
+		switch sub := find(at.command.Subcommands, w); {
+		case w == "=": // bash makes a word of it
+		case at.flag != "":
+			if at.flag == "store" {
+				at.store = w
+			}
+			at.flag = ""
+		case strings.HasPrefix(w, "-"):
+			if takesValue(at.command.Flags, w) {
+				at.flag = strings.TrimLeft(w, "-")
+			}
+			if dir, ok := strings.CutPrefix(w, "--store="); ok {
+				at.store = dir
+			}
+		case sub != nil:
+			at.command = sub
+		}
+	}
+	return at
+}
+
+// candidates are all words at a place.
+func (p *program) candidates(at *completing) []string {
+	command, flag, last := at.command, at.flag, at.last
 	switch {
+	case flag == "baseline" && command.Name == "report":
+		return p.runNames(at)
 	case flag != "":
 		return map[string][]string{"format": formats(), "durability": {"async", "sync"}, "raw": sides, "head": sides}[flag]
 	case strings.HasPrefix(last, "-"):
@@ -117,10 +142,39 @@ func candidates(command *cli.Command, flag, last string) []string {
 		return out
 	case command.Name == "completion":
 		return shells
+	case strings.Contains(command.ArgsUsage, "RUN") || command.Name == "compare":
+		return p.runNames(at)
 	}
 	var out []string
 	for _, c := range command.Subcommands {
 		out = append(out, c.Name)
+	}
+	return out
+}
+
+// runNames are the names of the runs of the store, the newest first; ids of those without a name. A store that cannot be read
+// offers none.
+func (p *program) runNames(at *completing) []string {
+	set := flag.NewFlagSet("complete", flag.ContinueOnError)
+	set.String("store", at.store, "")
+	store, err := p.openReading(cli.NewContext(nil, set, nil))
+	if err != nil {
+		return nil
+	}
+	defer store.Close()
+	runs, err := store.Runs()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, r := range slices.Backward(runs) {
+		name := r.Name
+		if name == "" || build.ShellWords([]string{name}) != name { // a word of the shell can be taken as it is
+			name = string(r.ID)
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
 	}
 	return out
 }
