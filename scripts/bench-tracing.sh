@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures what traces cost: recording with every exchange exported to a collector of little work, and with a trace's header
 # alone, beside recording without traces, in interleaved rounds of one run. The flags of scripts/bench.sh work here too. It
-# takes about two minutes.
+# takes two to three minutes.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 BENCH_COMMAND="scripts/bench-tracing.sh${*:+ $*}" exec "$root/scripts/bench.sh" \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Measures what benchproxy adds to an engine's answers, beside httputil.ReverseProxy, and prints a table. Flags: -rounds N,
-# -streams N, -json, -only and -targets for a part (-help lists them all). It takes about five minutes and asserts
+# -streams N, -json, -only and -targets for a part (-help lists them all). It takes several minutes and asserts
 # nothing. What tracing costs is a table of its own; scripts/bench-tracing.sh measures it alone, in more rounds.
 # scripts/bench-peers.sh adds nginx and haproxy.
 set -eu

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Traces and metrics with the real tools: a Jaeger on loopback takes the spans of recordings, replays and validations, and
-# what it gives back is compared with the store; promtool reads /metrics. Nothing is left running.
+# Traces and metrics with the real tools: a Jaeger on loopback takes the spans of recordings, replays, benches, gates and
+# stand-ins, and what it gives back is compared with the store; promtool reads /metrics. Collectors that make trouble cost
+# spans and nothing else. Nothing is left running.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 command -v promtool >/dev/null || "$root/scripts/setup-debian.sh"
