@@ -112,13 +112,13 @@ type recallDetail struct {
 
 func recallGate() Gate {
 	return Gate{
-		ID: "long_context_recall", Version: 1, Family: "answer",
+		ID: "long_context_recall", Version: 2, Family: "answer",
 		Summary: "codes hidden in a long prompt come back exactly",
 		Explain: `The prompt hides codes at known depths (0.1, 0.5 and 0.9 of it, say) and asks for them. Each code of the parameter "codes"
 must stand in the content channel exactly, upper and lower case as given, and not as a part of a longer word: next to it
 stands neither a letter (of a script that puts blanks between words) nor a digit, hyphen or underscore. Where a code has a
 label and the answer names all labels, each label must stand at its own code: either every label right before it or every
-label right behind it, with no other code in between.
+label right behind it, with no other code in between; or all labels stand before all codes or behind them, in their order.
 ok: all codes are there and at their labels. fail: a code is missing or stands at another label; the detail tells which, and
 so at which depth recall broke. not_run, skipped: there is no whole answer.
 It is a gate of its own: near-tie rules do not excuse a code that is not there.`,
@@ -172,6 +172,12 @@ func misplaced(codes []recallCode, text string, d *recallDetail) bool {
 		}
 	}
 	slices.SortFunc(all, func(a, b mention) int { return a.at - b.at })
+	if apart, other := listsInOrder(all, len(codes)); apart {
+		for _, i := range other {
+			d.Misnamed = append(d.Misnamed, codes[i].Label)
+		}
+		return len(other) > 0
+	}
 	behind := strangers(slices.Values(all), len(codes))
 	ahead := strangers(func(yield func(mention) bool) {
 		for _, m := range slices.Backward(all) {
@@ -187,6 +193,25 @@ func misplaced(codes []recallCode, text string, d *recallDetail) bool {
 		d.Misnamed = append(d.Misnamed, codes[i].Label)
 	}
 	return true
+}
+
+// listsInOrder reports whether the labels stand together and the codes stand together, each once, as in the header and the row of
+// a table; other are those whose label has another place among the labels than the code has among the codes.
+func listsInOrder(all []mention, codes int) (apart bool, other []int) {
+	if len(all) != 2*codes || codes < 2 {
+		return false, nil
+	}
+	first, second := all[:codes], all[codes:]
+	for i := range codes {
+		if first[i].label != first[0].label || second[i].label == first[0].label {
+			return false, nil
+		}
+		if first[i].of != second[i].of {
+			other = append(other, first[i].of)
+		}
+	}
+	slices.Sort(other)
+	return true, other
 }
 
 // strangers are the codes whose label has the code itself nowhere as the last code that was passed, of mentions in the

@@ -3,7 +3,9 @@ package gates
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -55,6 +57,35 @@ type Gate struct {
 
 // Unasked reports whether the gate can judge an exchange of no suite, by what its own request asked for.
 func (g *Gate) Unasked() bool { return g.auto != nil }
+
+// Defaults are the parameters of the gate by name, with the values that mean "not said", as a JSON object; null for a gate
+// without any.
+func (g *Gate) Defaults() json.RawMessage {
+	if g.Params == nil {
+		return json.RawMessage("null")
+	}
+	fields := fieldsOf(reflect.ValueOf(g.Params()).Elem())
+	return json.RawMessage("{" + strings.Join(fields, ",") + "}")
+}
+
+// fieldsOf are the members of a JSON object for the fields of a struct, also of those that are left out when they are empty.
+func fieldsOf(v reflect.Value) (out []string) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		switch {
+		case f.Anonymous:
+			out = append(out, fieldsOf(v.Field(i))...)
+			continue
+		case !f.IsExported(): // made of the others
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if b, err := json.Marshal(v.Field(i).Interface()); err == nil { // parameters are read as JSON: they can be written so
+			out = append(out, strconv.Quote(name)+":"+string(b))
+		}
+	}
+	return out
+}
 
 // Finding is what a rule says, before it is made a Verdict.
 type Finding struct {

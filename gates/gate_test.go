@@ -158,3 +158,30 @@ func TestSum(t *testing.T) {
 		t.Errorf("%s, lenient %s", status, lenient)
 	}
 }
+
+// TestDefaultsTellEveryParameter holds that the parameters that gate explain prints are the ones that a check may have.
+func TestDefaultsTellEveryParameter(t *testing.T) {
+	for _, g := range All() {
+		text := g.Defaults()
+		if g.Params == nil {
+			if string(text) != "null" {
+				t.Errorf("%s: %s", g.ID, text)
+			}
+			continue
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(text, &fields); err != nil || len(fields) == 0 {
+			t.Errorf("%s: %v %s", g.ID, err, text)
+			continue
+		}
+		if err := json.Unmarshal(text, g.Params()); err != nil {
+			t.Errorf("%s: %v", g.ID, err)
+		}
+	}
+	near, _ := Lookup("near_tie")
+	for _, name := range []string{"weights", "build", "max_age_s", "no_views", "re_recordings", "variants"} {
+		if !strings.Contains(string(near.Defaults()), `"`+name+`":`) {
+			t.Errorf("near_tie does not tell %s: %s", name, near.Defaults())
+		}
+	}
+}

@@ -122,11 +122,7 @@ func (d *gateDigest) sum() string { return exchange.DigestPrefix + hex.EncodeToS
 func GatePackage() string {
 	d := newGateDigest()
 	for _, g := range gates.All() {
-		params := []byte("null")
-		if g.Params != nil {
-			params, _ = json.Marshal(g.Params()) // what is read as JSON can be written so
-		}
-		d.add(g.ID, fmt.Sprint(g.Version), string(params))
+		d.add(g.ID, fmt.Sprint(g.Version), string(g.Defaults()))
 	}
 	return d.sum()
 }

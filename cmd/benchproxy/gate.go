@@ -43,14 +43,9 @@ type gateRow struct {
 }
 
 func gateRowOf(g gates.Gate) gateRow {
-	row := gateRow{ID: g.ID, Version: g.Version, Family: g.Family, Levels: scenario.GateLevels(g.ID), Unasked: g.Unasked(), Summary: g.Summary, Params: json.RawMessage("null")}
+	row := gateRow{ID: g.ID, Version: g.Version, Family: g.Family, Levels: scenario.GateLevels(g.ID), Unasked: g.Unasked(), Summary: g.Summary, Params: g.Defaults()}
 	if row.Levels == nil {
 		row.Levels = []string{}
-	}
-	if g.Params != nil {
-		if b, err := json.Marshal(g.Params()); err == nil { // parameters are read as JSON: they can be written so too
-			row.Params = b
-		}
 	}
 	return row
 }

@@ -77,6 +77,11 @@ type gating struct {
 // gateOrSuite is gate without a subcommand: a suite where one is named, else help.
 func (p *program) gateOrSuite(c *cli.Context) error {
 	if !c.IsSet("suite") {
+		for _, f := range gateSuiteFlags() {
+			if name := f.Names()[0]; c.IsSet(name) {
+				return usagef("--%s goes with --suite LEVEL: dev, fast, quick or full", name)
+			}
+		}
 		return p.noCommand("gate", c.Command.Subcommands)(c)
 	}
 	return p.interruptible(p.gateSuite)(c)
@@ -121,6 +126,9 @@ func (p *program) gateSuite(c *cli.Context) error {
 func (g *gating) level(c *cli.Context) (err error) {
 	if g.o.Level, err = gates.ParseLevel(c.String("suite")); err != nil {
 		return err
+	}
+	if c.Bool("defer-long") && g.o.Level != gates.LevelFull {
+		return usagef("--defer-long goes with --suite full: level %s asks nothing that fills the context", g.o.Level)
 	}
 	if n := c.Int("context"); c.IsSet("context") && n < 1 {
 		return usagef("--context %d is not a number of tokens", n)
