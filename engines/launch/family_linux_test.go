@@ -43,14 +43,31 @@ func TestGhostThatHoldsThePortIsNamed(t *testing.T) {
 // TestRelativesAreNamedAfterAKill holds that what shed the marker is named at the next start, when it was seen once.
 func TestRelativesAreNamedAfterAKill(t *testing.T) {
 	nothingLeft(t)
-	s := fakeSpec(t, "-child", "ghost", "-linger", "2s", "-loading", "1500ms")
+	s := fakeSpec(t, "-child", "ghost", "-linger", "1h")
 	s.StateDir = t.TempDir()
-	pid := ownedByAnother(t, s)
+	var ghosts []relative
+	pid := ownedUntil(t, s, func() bool {
+		entries, err := readEntries(s.StateDir)
+		if err != nil || len(entries) != 1 {
+			t.Errorf("%+v, %v", entries, err)
+			return true
+		}
+		ghosts = entries[0].Relatives
+		return len(ghosts) > 0
+	})
 	eventually(t, "the end of the engine", func() bool { p, ok := readProcess(pid); return !ok || p.dead })
+	if len(ghosts) != 1 {
+		t.Fatalf("%+v are noted", ghosts)
+	}
+	for _, pid := range running(fakeEngine) { // its parent, by which it could be told
+		if pid != ghosts[0].PID {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 	eventually(t, "the end of all but the ghost", func() bool { return len(running(fakeEngine)) == 1 })
 	left, err := Leftovers(s.StateDir)
-	if err != nil || len(left) != 1 || !slices.Equal(left[0].PIDs, running(fakeEngine)) {
-		t.Fatalf("%+v, %v; there are %v", left, err, running(fakeEngine))
+	if err != nil || len(left) != 1 || !slices.Equal(left[0].PIDs, []int{ghosts[0].PID}) {
+		t.Fatalf("%+v, %v; there is %+v", left, err, ghosts)
 	}
 	if reaped, err := Reap(t.Context(), s.StateDir); err != nil || len(reaped) != 1 {
 		t.Errorf("%+v, %v", reaped, err)

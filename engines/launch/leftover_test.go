@@ -36,6 +36,12 @@ func ownerMain() {
 // ownedByAnother has another process start an engine, and kills that process with no warning.
 func ownedByAnother(t *testing.T, s Spec) (engine int) {
 	t.Helper()
+	return ownedUntil(t, s, func() bool { return true })
+}
+
+// ownedUntil is ownedByAnother, which first waits until something holds.
+func ownedUntil(t *testing.T, s Spec, holds func() bool) (engine int) {
+	t.Helper()
 	spec, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +57,7 @@ func ownedByAnother(t *testing.T, s Spec) (engine int) {
 	if _, err := fmt.Sscanf(out.String(), "ready %d", &engine); err != nil {
 		t.Errorf("the owner says %q", out)
 	}
+	eventually(t, "the moment to kill its owner", holds)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}

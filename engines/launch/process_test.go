@@ -167,7 +167,7 @@ func TestStopLadder(t *testing.T) {
 		"deaf with grandchild":  {[]string{"-deaf", "-serve", "session"}, "SIGKILL"},
 		"a daemon":              {[]string{"-child", "daemon"}, "SIGTERM"},
 		"port of a daemon":      {[]string{"-serve", "daemon"}, "SIGTERM"},
-		"a ghost that was seen": {[]string{"-child", "ghost", "-linger", "1s", "-loading", "700ms"}, "SIGTERM"},
+		"a ghost of a child":    {[]string{"-child", "ghost", "-linger", "1h"}, "SIGTERM"},
 		"while output is heavy": {[]string{"-flood", "20"}, "SIGTERM"},
 	} {
 		t.Run(name, func(t *testing.T) {
