@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/recorder"
 )
 
 // documentAt is a JSON document of the read API.
@@ -190,5 +189,3 @@ func TestLongExchangesAreShort(t *testing.T) {
 		}
 	}
 }
-
-var _ Store = (*recorder.Store)(nil)
