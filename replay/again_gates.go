@@ -215,21 +215,18 @@ func (g *gatesAgain) kept(rec *RunRecord, kept *exchange.PlannedCase, i int, tol
 	return e, nil
 }
 
-// evidenceOf is what a verdict rests on: what it does today, and what the file names beside it that other verdicts on the
-// case rest on. A suite judges by one gate when the answers for another are there already.
+// evidenceOf is what a verdict rests on: what it does today, or, where the file names more, all that a verdict on the case
+// does. A suite judges by one gate when the answers for another are there already.
 func evidenceOf(told, today []exchange.EvidenceSum, all []exchange.Verdict) []exchange.EvidenceSum {
-	out := []exchange.EvidenceSum{}
-	for _, e := range told {
-		if slices.ContainsFunc(all, func(v exchange.Verdict) bool { return slices.Contains(v.Evidence, e) }) && !slices.Contains(out, e) {
-			out = append(out, e)
+	if len(told) <= len(today) {
+		return today
+	}
+	for _, v := range all {
+		if len(v.Evidence) > len(today) {
+			today = v.Evidence
 		}
 	}
-	for _, e := range today {
-		if !slices.Contains(out, e) {
-			out = append(out, e)
-		}
-	}
-	return out
+	return today
 }
 
 func orStatus(a, b exchange.VerdictStatus) exchange.VerdictStatus {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/benchproxy/benchproxy/gates"
 	"github.com/benchproxy/benchproxy/internal/audit"
-	"github.com/benchproxy/benchproxy/internal/compare"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 	"github.com/benchproxy/benchproxy/internal/measure"
 	"github.com/benchproxy/benchproxy/replay"
@@ -59,8 +58,13 @@ type auditing struct {
 	roles   map[exchange.ID]audit.Role
 	order   []exchange.ID // of the runs, each once
 	deriver map[exchange.ID]*replay.Rows
-	dirs    []string // audit.json goes into each
-	stated  bool     // the baseline was named
+	records map[exchange.ID]*replay.RunRecord // of suites, judged again
+	dirs    []string                          // audit.json goes into each
+	stated  bool                              // the baseline was named
+}
+
+func newAuditing() *auditing {
+	return &auditing{roles: map[exchange.ID]audit.Role{}, deriver: map[exchange.ID]*replay.Rows{}, records: map[exchange.ID]*replay.RunRecord{}}
 }
 
 func (p *program) audit(c *cli.Context) error {
@@ -75,7 +79,7 @@ func (p *program) audit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	a := &auditing{roles: map[exchange.ID]audit.Role{}, deriver: map[exchange.ID]*replay.Rows{}}
+	a := newAuditing()
 	if a.in.Limits, err = auditLimits(c); err != nil {
 		return err
 	}
@@ -143,19 +147,23 @@ func (a *auditing) gather(c *cli.Context) error {
 			return err
 		}
 	}
+	return a.read(c.Context)
+}
+
+// read reads of the record what the arguments and their files name.
+func (a *auditing) read(ctx context.Context) error {
 	a.fromDocuments()
 	for _, id := range a.order {
-		if err := a.run(c.Context, id); err != nil {
+		if err := a.run(ctx, id); err != nil {
 			return err
 		}
 	}
-	if err := a.documentRows(c.Context); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{a.documentRows, a.comparisons, a.judgments, a.remake} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	if err := a.comparisons(c.Context); err != nil {
-		return err
-	}
-	return a.judgments()
+	return nil
 }
 
 // argument takes a directory, a file or a run.
@@ -367,64 +375,8 @@ func (a *auditing) documentRows(ctx context.Context) error {
 	return nil
 }
 
-// comparisons makes the comparisons again that files state.
-func (a *auditing) comparisons(ctx context.Context) error {
-	for _, d := range a.in.Documents {
-		if d.Comparison == nil {
-			continue
-		}
-		c := audit.Comparison{Source: d.Source, Document: *d.Comparison}
-		again, err := a.again(ctx, d.Comparison)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			c.Why = err.Error()
-		default:
-			c.Again = again
-		}
-		a.in.Comparisons = append(a.in.Comparisons, c)
-	}
-	return nil
-}
-
-// again makes a comparison of the runs that another one names.
-func (a *auditing) again(ctx context.Context, told *audit.ComparisonDocument) (*audit.ComparisonDocument, error) {
-	if a.from == nil {
-		return nil, fmt.Errorf("%w: there is no store", exchange.ErrMiss)
-	}
-	var sides [2]*compare.Side
-	for i, r := range []audit.ComparedRun{told.Reference, told.Candidate} {
-		if !exchange.ValidID(string(r.ID)) {
-			return nil, fmt.Errorf("%w: it names no run", exchange.ErrMiss)
-		}
-		name := string(r.ID)
-		if r.Upstream != "" {
-			name += "@" + r.Upstream
-		}
-		s, err := readSide(ctx, a.from, name)
-		if err != nil {
-			return nil, err
-		}
-		sides[i] = s
-	}
-	made, err := compare.Compare(ctx, sides[0], sides[1], compare.Options{Margin: told.Margin, Accept: told.Accepted}, func(ctx context.Context, id exchange.ID) (compare.Answer, error) {
-		d, err := a.from.Detail(ctx, id)
-		return compare.AnswerOf(&d), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	b, err := json.Marshal(made)
-	if err != nil {
-		return nil, err
-	}
-	out := &audit.ComparisonDocument{}
-	return out, json.Unmarshal(b, out)
-}
-
 // judgments are those of files and of all runs of suites in the store: the gates of a build need not have been named.
-func (a *auditing) judgments() error {
+func (a *auditing) judgments(ctx context.Context) error {
 	a.in.GateRules = map[string]int{}
 	for _, g := range gates.All() {
 		a.in.GateRules[g.ID] = g.Version
@@ -442,9 +394,16 @@ func (a *auditing) judgments() error {
 		return err
 	}
 	for i := range runs {
-		if g, ok := audit.GatesOfRun(&runs[i]); ok && runs[i].Mode == "gate" {
-			a.in.Gates = append(a.in.Gates, g)
+		g, ok := audit.GatesOfRun(&runs[i])
+		if !ok || runs[i].Mode != "gate" {
+			continue
 		}
+		if a.in.Concerns(&g) {
+			if err := a.judgedAgain(ctx, &g); err != nil {
+				return err
+			}
+		}
+		a.in.Gates = append(a.in.Gates, g)
 	}
 	return nil
 }
