@@ -45,6 +45,7 @@ type benchServer struct {
 	group   *matrix.Group
 	server  launch.Server
 	process *launch.Process // nil for one that is not ours
+	holds   bool            // a model for us that is to be unloaded, in an engine that is not ours
 	memory  *launch.Sampler
 	stop    context.CancelFunc // of the sampler
 	wg      sync.WaitGroup
@@ -97,6 +98,7 @@ func (s *benchServer) open(ctx context.Context) error {
 	if err := s.server.Load(ctx, s.model); err != nil {
 		return err
 	}
+	s.holds = s.process == nil && holdsOnRequest(profile)
 	planned := exchange.Replay{Workload: s.b.plan.Hash, Plan: s.b.plan.Hash, Source: "benchmark", Driver: string(replay.LoopWaves)}
 	planned.Settings.Targets = 1
 	if err := s.beginRun("bench", planned); err != nil {
@@ -127,6 +129,13 @@ func (b *benching) reach(g *matrix.Group) (upstream, error) {
 // connect waits for a server that somebody else runs.
 func (s *benchServer) connect(ctx context.Context, profile engines.Profile, up *upstream) error {
 	o := launch.ConnectOptions{Engine: profile, URL: up.url}
+	if profile.Daemon != nil && up.url == "" {
+		d, err := s.b.findDaemon(profile)
+		if err != nil {
+			return &bench.NotHere{Skip: matrix.Unreachable("the file of its daemon", err)}
+		}
+		o.Daemon = d
+	}
 	if up.credentials != nil {
 		o.Headers = up.credentials()
 	}
@@ -341,6 +350,9 @@ func (s *benchServer) end() (err error) {
 	if s.target != nil {
 		_ = s.target.upstream.Close() // nothing runs on it
 		_, _ = s.target.writer.Close(context.Background())
+	}
+	if s.holds {
+		s.b.freeModel(s.server, s.model)
 	}
 	if s.server != nil {
 		err = s.server.Stop(s.b.grace.ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -76,4 +77,23 @@ func (p *program) startDaemon(ctx context.Context, s *captureSettings) (*launche
 		return nil, errors.Join(err, server.Unload(context.Background(), s.daemon.model))
 	}
 	return &launched{server: server, model: s.daemon.model, stop: make(chan struct{})}, nil
+}
+
+// holdsOnRequest reports whether an engine that somebody else runs holds a model because we asked for it: it was told to
+// load it, or loads what requests name. One that was started with its model is left as it is.
+func holdsOnRequest(p engines.Profile) bool {
+	return p.Unload != nil && (p.Load != nil || p.Launch != nil && p.Launch.Serves == engines.ServesRequested)
+}
+
+// releaseTime is how long an engine may take to free the memory of a model.
+const releaseTime = time.Minute
+
+// freeModel has an engine that somebody else runs free the memory of a model that it held for us, so that the next one has
+// it. What does not succeed is told, and stops nothing.
+func (p *program) freeModel(server launch.Server, model string) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	if err := server.Unload(ctx, model); err != nil {
+		note(p.Stderr, "%v", err)
+	}
 }
