@@ -77,22 +77,7 @@ func (d *Daemon) read(doc map[string]any, keys *engines.Daemon) error {
 	if n, ok := doc[keys.PID].(float64); ok && n == float64(int(n)) && n > 0 {
 		d.PID = int(n)
 	}
-	var address string
-	switch v := doc[keys.Addresses].(type) {
-	case string:
-		address = v
-	case []any:
-		i := slices.IndexFunc(v, func(one any) bool { s, ok := one.(string); return ok && strings.HasPrefix(s, "http://") })
-		if i < 0 && len(v) > 0 {
-			i = 0
-		}
-		if i >= 0 {
-			address, _ = v[i].(string)
-		}
-	}
-	if n, ok := doc[keys.Port].(float64); ok && address == "" && n == float64(uint16(n)) && n > 0 {
-		address = "http://" + net.JoinHostPort(DefaultHost, strconv.Itoa(int(n)))
-	}
+	address := addressIn(doc, keys)
 	if address == "" {
 		return fmt.Errorf("it has no address at %q", keys.Addresses)
 	}
@@ -105,6 +90,26 @@ func (d *Daemon) read(doc map[string]any, keys *engines.Daemon) error {
 	}
 	d.URL = u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/")
 	return nil
+}
+
+// addressIn is the first address that a document has, of a list the first without TLS; "" for none.
+func addressIn(doc map[string]any, keys *engines.Daemon) string {
+	list, ok := doc[keys.Addresses].([]any)
+	if !ok {
+		list = []any{doc[keys.Addresses]}
+	}
+	first := ""
+	for _, one := range list {
+		if s, ok := one.(string); ok && strings.HasPrefix(s, "http://") {
+			return s
+		} else if ok && first == "" {
+			first = s
+		}
+	}
+	if n, ok := doc[keys.Port].(float64); ok && first == "" && n == float64(uint16(n)) && n > 0 {
+		return "http://" + net.JoinHostPort(DefaultHost, strconv.Itoa(int(n)))
+	}
+	return first
 }
 
 func portOf(u *url.URL) string {
