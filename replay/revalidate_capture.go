@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -23,7 +24,7 @@ type capturedReport struct {
 	RunComplete   *bool           `json:"run_complete"`
 	Harness       json.RawMessage `json:"harness_sha256"`
 	ExecutionPlan struct {
-		Expected json.Number `json:"expected_cases"`
+		Expected plainNumber `json:"expected_cases"`
 	} `json:"execution_plan"`
 	Cases []capturedCase `json:"cases"`
 	Waves []capturedWave `json:"waves"`
@@ -32,8 +33,8 @@ type capturedReport struct {
 type capturedCase struct {
 	Scenario    string         `json:"scenario"`
 	Tag         string         `json:"tag"`
-	Concurrency json.Number    `json:"concurrency"`
-	Repeat      json.Number    `json:"repeat"`
+	Concurrency plainNumber    `json:"concurrency"`
+	Repeat      plainNumber    `json:"repeat"`
 	Status      string         `json:"status"`
 	Detail      string         `json:"detail"`
 	WallMS      *float64       `json:"total_wall_ms"`
@@ -60,8 +61,8 @@ type capturedMetrics struct {
 
 type capturedWave struct {
 	Scenario    string      `json:"scenario"`
-	Concurrency json.Number `json:"concurrency"`
-	Repeat      json.Number `json:"repeat"`
+	Concurrency plainNumber `json:"concurrency"`
+	Repeat      plainNumber `json:"repeat"`
 	AllPassed   bool        `json:"all_passed"`
 	TPS         *float64    `json:"end_to_end_tokens_per_second"`
 	Generated   json.Number `json:"generated_tokens"`
@@ -149,8 +150,20 @@ type capturedKey struct {
 	concurrency, repeat int64
 }
 
+// plainNumber is a value as it stands in a document. A text that holds a number is none.
+type plainNumber string
+
+// UnmarshalJSON takes numbers and texts; who reads one as a number finds out which it is.
+func (n *plainNumber) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && bytes.IndexByte([]byte("[{tf"), b[0]) >= 0 {
+		return fmt.Errorf("%s is no number", shown(string(b)))
+	}
+	*n = plainNumber(b)
+	return nil
+}
+
 // wholeNumber reads a number that is written as an integer.
-func wholeNumber(n json.Number) (int64, bool) {
+func wholeNumber(n plainNumber) (int64, bool) {
 	v, err := strconv.ParseInt(string(n), 10, 64)
 	return v, err == nil
 }
@@ -219,7 +232,7 @@ func (r *capturedReport) checkWaves(members map[capturedKey]int64, refuse func(s
 func (c *capturedCase) key() (capturedKey, bool) { return keyOf(c.Scenario, c.Concurrency, c.Repeat) }
 func (w *capturedWave) key() (capturedKey, bool) { return keyOf(w.Scenario, w.Concurrency, w.Repeat) }
 
-func keyOf(scenario string, concurrency, repeat json.Number) (capturedKey, bool) {
+func keyOf(scenario string, concurrency, repeat plainNumber) (capturedKey, bool) {
 	c, okC := wholeNumber(concurrency)
 	r, okR := wholeNumber(repeat)
 	return capturedKey{scenario, c, r}, okC && okR && c > 0 && r >= 0

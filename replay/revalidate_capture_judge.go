@@ -163,10 +163,13 @@ func (c *Captured) fault(in *capturedCase, out *CapturedCase) (string, error) {
 		return "the engine reported no usage", nil
 	}
 	var asked struct {
-		MaxTokens json.Number `json:"max_tokens"`
+		MaxTokens plainNumber `json:"max_tokens"`
 	}
 	if err := json.Unmarshal(t.Request, &asked); err != nil {
 		return "its request cannot be read: " + err.Error(), nil
+	}
+	if m.Finish != nil && *m.Finish != "length" && *m.Finish != "stop" { // the report's own word counts, whatever others mean the same
+		return fmt.Sprintf("the finish reason is %q, neither length nor stop", *m.Finish), nil
 	}
 	budget, whole := wholeNumber(asked.MaxTokens)
 	if !whole || budget <= 0 {

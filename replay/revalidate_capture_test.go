@@ -174,10 +174,16 @@ func TestCapturedReportRefusals(t *testing.T) {
 		}
 	}
 	more := map[string]func(r map[string]any){
-		"run_complete is no bool":    func(r map[string]any) { r["run_complete"] = "true" },
-		"run_complete is missing":    func(r map[string]any) { delete(r, "run_complete") },
-		"no cases":                   func(r map[string]any) { r["cases"] = []any{} },
-		"fewer cases than planned":   func(r map[string]any) { r["execution_plan"].(map[string]any)["expected_cases"] = 5 },
+		"run_complete is no bool":  func(r map[string]any) { r["run_complete"] = "true" },
+		"run_complete is missing":  func(r map[string]any) { delete(r, "run_complete") },
+		"no cases":                 func(r map[string]any) { r["cases"] = []any{} },
+		"fewer cases than planned": func(r map[string]any) { r["execution_plan"].(map[string]any)["expected_cases"] = 5 },
+		"expected cases is a text": func(r map[string]any) {
+			r["execution_plan"].(map[string]any)["expected_cases"] = "4"
+		},
+		"concurrency is a text": func(r map[string]any) {
+			r["cases"].([]any)[0].(map[string]any)["concurrency"] = "1"
+		},
 		"expected cases is no int":   func(r map[string]any) { r["execution_plan"].(map[string]any)["expected_cases"] = json.Number("4.0") },
 		"no plan":                    func(r map[string]any) { delete(r, "execution_plan") },
 		"an empty tag":               func(r map[string]any) { caseOf(r, 1)["tag"] = "" },
@@ -224,12 +230,16 @@ func TestCapturedCasesFail(t *testing.T) {
 			c := caseOf(r, 0)
 			c["turns"] = append(c["turns"].([]any), c["turns"].([]any)[0])
 		}, "2 turns"},
-		"no usage":          {func(r map[string]any) { turnOf(r, 0, "metrics")["usage_present"] = false }, "usage"},
-		"no budget":         {func(r map[string]any) { delete(turnOf(r, 0, "request"), "max_tokens") }, "budget"},
-		"budget is no int":  {func(r map[string]any) { turnOf(r, 0, "request")["max_tokens"] = json.Number("512.0") }, "budget"},
-		"count is no int":   {func(r map[string]any) { turnOf(r, 0, "metrics")["completion_tokens"] = json.Number("512.0") }, "no integer"},
-		"count is a bool":   {func(r map[string]any) { turnOf(r, 0, "metrics")["completion_tokens"] = true }, "no completion tokens"},
-		"short":             {func(r map[string]any) { turnOf(r, 0, "metrics")["completion_tokens"] = 511 }, "511 of 512"},
+		"no usage":         {func(r map[string]any) { turnOf(r, 0, "metrics")["usage_present"] = false }, "usage"},
+		"no budget":        {func(r map[string]any) { delete(turnOf(r, 0, "request"), "max_tokens") }, "budget"},
+		"budget is no int": {func(r map[string]any) { turnOf(r, 0, "request")["max_tokens"] = json.Number("512.0") }, "budget"},
+		"count is no int":  {func(r map[string]any) { turnOf(r, 0, "metrics")["completion_tokens"] = json.Number("512.0") }, "no integer"},
+		"count is a bool":  {func(r map[string]any) { turnOf(r, 0, "metrics")["completion_tokens"] = true }, "no completion tokens"},
+		"short":            {func(r map[string]any) { turnOf(r, 0, "metrics")["completion_tokens"] = 511 }, "511 of 512"},
+		"another word":     {func(r map[string]any) { turnOf(r, 0, "metrics")["finish_reason"] = "max_tokens" }, "neither length nor stop"},
+		"a budget as text": {func(r map[string]any) {
+			turnOf(r, 0, "request")["max_tokens"] = "512"
+		}, "no whole number from 1"},
 		"other finish":      {func(r map[string]any) { turnOf(r, 0, "metrics")["finish_reason"] = "tool_calls" }, "neither length nor stop"},
 		"no content":        {func(r map[string]any) { turnOf(r, 0, "metrics")["assistant_message"] = map[string]any{"content": nil} }, "too short"},
 		"metrics of a list": {func(r map[string]any) { turnOf(r, 0, "metrics")["usage_present"] = 3 }, "metrics cannot be read"},

@@ -104,6 +104,9 @@ func (p *program) validate(c *cli.Context, kind string) error {
 	if err := exactArgs(c); err != nil {
 		return err
 	}
+	if err := p.unlaunched(c); err != nil {
+		return err
+	}
 	s, err := p.suiteSettings(c)
 	if err != nil {
 		return err
@@ -117,6 +120,24 @@ func (p *program) validate(c *cli.Context, kind string) error {
 		return err
 	}
 	return v.validate(c)
+}
+
+// unlaunched refuses a target that would have to be started.
+func (p *program) unlaunched(c *cli.Context) error {
+	catalog, err := p.catalog(c)
+	if err != nil {
+		return err
+	}
+	cfg, err := p.readConfig(c)
+	if err != nil {
+		return err
+	}
+	for _, arg := range c.StringSlice("target") {
+		if _, _, _, ok := launchable(cfg, catalog, arg); ok {
+			return usagef("--target %s: validate starts no engine; 'engines launch' does, and prints its URL", arg)
+		}
+	}
+	return nil
 }
 
 // plan reads which cases are sent.

@@ -66,31 +66,32 @@ func agentLoops(thinking, whole bool) []Scenario {
 // agentLoop is the workflow of the run matrix, whose turns are compared.
 func agentLoop() Scenario {
 	first, next := agentic(matrixTotal)
-	return looped("agent_loop", "a tool loop, every turn compared", 3, first, next, map[string]any{"calls": []string{"read_invoice", "calculate_total"}})
+	s := Scenario{ID: "agent_loop", Summary: "a tool loop, every turn compared", Turns: 3, first: first, next: next}
+	return s.looped(map[string]any{"calls": []string{"read_invoice", "calculate_total"}})
 }
 
 func (l freeLoop) scenario() Scenario {
 	first := func(Options) chat {
 		return chat{Messages: []message{user(l.prompt)}, Tools: l.tools, ToolChoice: "auto"}
 	}
-	return looped(l.id, l.summary, freeTurns, first, l.next, map[string]any{"calls": l.needs, "free": true})
+	s := Scenario{ID: l.id, Summary: l.summary, Turns: freeTurns, first: first, next: l.next}
+	return s.looped(map[string]any{"calls": l.needs, "free": true})
 }
 
-// looped is a loop whose turns are compared.
-func looped(id, summary string, turns int, first func(Options) chat, next func(Options, int, chat, Answer) (chat, error), params map[string]any) Scenario {
+// looped makes a conversation a loop whose turns are compared, by these parameters.
+func (s Scenario) looped(params map[string]any) Scenario {
 	b, err := json.Marshal(params)
 	if err != nil {
 		panic("scenario: the tools of a loop are JSON")
 	}
-	return Scenario{
-		ID: id, Suite: SuiteLevels, Summary: summary, Turns: turns, maxTokens: 512, next: next,
-		first: func(o Options) chat {
-			c := first(o)
-			c.Logprobs, c.TopLogprobs = true, levelTop
-			return c
-		},
-		checks: []exchange.Check{{Gate: "agent_turns", Params: b}},
+	first := s.first
+	s.Suite, s.maxTokens, s.checks = SuiteLevels, 512, []exchange.Check{{Gate: "agent_turns", Params: b}}
+	s.first = func(o Options) chat {
+		c := first(o)
+		c.Logprobs, c.TopLogprobs = true, levelTop
+		return c
 	}
+	return s
 }
 
 // next gives the results of all calls of an answer. One without calls is the last.
