@@ -42,7 +42,7 @@ func TestReadmeSession(t *testing.T) {
 		}
 		var out, errOut bytes.Buffer
 		e := env{
-			Args: strings.Fields(files.Replace(step.command))[1:], Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
+			Args: words(files.Replace(step.command))[1:], Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
 			Getenv:  func(name string) string { return map[string]string{"BENCHPROXY_STORE": store}[name] },
 			Environ: func() []string { return nil }, TTY: func(io.Writer) (int, bool) { return 0, false },
 		}
@@ -63,6 +63,16 @@ func TestReadmeSession(t *testing.T) {
 		t.Fatal("the README has no console block with a command")
 	}
 }
+
+// words are those of a command as a shell takes them apart, as far as the README needs it: quoted ones stand in single quotes.
+func words(command string) (out []string) {
+	for _, w := range quotedOr.FindAllString(command, -1) {
+		out = append(out, strings.Trim(w, "'"))
+	}
+	return out
+}
+
+var quotedOr = regexp.MustCompile(`'[^']*'|\S+`)
 
 // askCode is how a shell tells the exit code of the command before.
 const askCode = "echo $?"
