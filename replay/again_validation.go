@@ -68,7 +68,7 @@ func (r *RunRecord) validationFacts(v *Validation, told *ValidationReport) {
 			d.MaxTokens = &n
 		}
 	}
-	d.Warmup.MaxTokens, d.Warmup.Requests = scenario.WarmupTokens, r.Run.Replay.Items.Warmups
+	d.Warmup.MaxTokens, d.Warmup.Requests = scenario.WarmupTokens, int(r.Number("warmup", 1, float64(told.Warmup.Requests)))
 	d.Instrument.Run, d.Instrument.PlanHash = r.Run.ID, r.Run.Replay.Plan
 	d.Plan = ValidationPlan{Expected: len(r.planned())}
 	degrees := map[int]bool{}

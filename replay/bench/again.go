@@ -180,8 +180,8 @@ func sampled(t take, from *replay.RunRecord) (s *sample, limit int) {
 		for _, v := range kept.Verdicts {
 			c.Verdicts = append(c.Verdicts, exchange.Verdict{Gate: v.Gate, Version: v.Version, Status: v.Status, Lenient: v.Lenient})
 		}
-		if stoppedShort(kept, len(xs)) {
-			c.Stopped = errors.New(kept.Reason)
+		if why := stoppedShort(kept, len(xs)); why != "" {
+			c.Stopped = errors.New(why)
 		}
 		a := measure.Analyze(xs[0])
 		streamed = streamed || a.Request.Stream
@@ -206,12 +206,20 @@ func (t take) size() (n int) {
 	return n
 }
 
-// stoppedShort reports whether a conversation did not go on, for another reason than what a gate said of it.
-func stoppedShort(kept *exchange.PlannedCase, there int) bool {
+// stoppedShort is why a conversation did not go on, "" when it did, or when that is what a gate said of it. What gates said
+// of the turns before stands behind it.
+func stoppedShort(kept *exchange.PlannedCase, there int) string {
 	if kept.Status != exchange.VerdictFail || there >= kept.Turns {
-		return false
+		return ""
 	}
-	return !slices.ContainsFunc(kept.Verdicts, func(v exchange.CaseVerdict) bool { return strings.HasPrefix(kept.Reason, v.Gate+": ") })
+	why := kept.Reason
+	for _, v := range kept.Verdicts {
+		if strings.HasPrefix(why, v.Gate+": ") {
+			return ""
+		}
+		why, _, _ = strings.Cut(why, "; "+v.Gate+": ")
+	}
+	return why
 }
 
 // tooShort reports whether a sample that was asked for again is one of too short an answer still.
