@@ -28,7 +28,8 @@ func (p *program) auditCommand() *cli.Command {
 		Usage:     "ask of runs and result files whether the evidence bears what they claim",
 		ArgsUsage: "DIR|FILE|RUN...",
 		Description: "Of a directory every JSON file that benchproxy wrote is read (comparisons, gates.json, validations, revalidations, reports, cells),\n" +
-			"and audit.json is written into it. Every number is followed to the exchanges that it comes from, which are measured again.\n" +
+			"and audit.json is written into it. Every number and verdict of them is held against the exchanges that it comes from, measured\n" +
+			"and judged again, and the places where a file says otherwise are named; what no record tells (load times, say) is listed.\n" +
 			"Of runs it is asked whether they are whole, whether the number is possible, whether that very build passed its gates, whether\n" +
 			"the baseline is the fastest build, and what is known of the measuring machine. The exit code is 3 for a failure and for a\n" +
 			"warning: warnings are to be published with the numbers.\n\n" +
