@@ -55,7 +55,7 @@ func printTable(w io.Writer, t *report.Table) {
 	}
 	out.print(w)
 	if t.Omitted > 0 {
-		fmt.Fprintf(w, "and %d more; --json and --output have them all\n", t.Omitted)
+		fmt.Fprintf(w, "and %d more are left out\n", t.Omitted)
 	}
 }
 

@@ -31,15 +31,21 @@ func junitRules() map[string]struct{ attrs, children []string } {
 	}
 }
 
-// strictJUnit reads a document as the strictest reader would, and gives what each case came to.
+// junitReader reads a document as the strictest reader would.
+type junitReader struct {
+	t      *testing.T
+	rules  map[string]struct{ attrs, children []string }
+	stack  []string
+	name   string            // of the case
+	cases  map[string]string // what each came to
+	stated []Counts
+}
+
+// strictJUnit reads a document, and gives what each case came to.
 func strictJUnit(t *testing.T, raw []byte) (cases map[string]string, counts Counts) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(raw))
-	rules := junitRules()
-	cases = map[string]string{}
-	var stack []string
-	var stated []Counts
-	name := ""
+	r := &junitReader{t: t, rules: junitRules(), cases: map[string]string{}}
 	for {
 		tok, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -50,53 +56,65 @@ func strictJUnit(t *testing.T, raw []byte) (cases map[string]string, counts Coun
 		}
 		switch e := tok.(type) {
 		case xml.StartElement:
-			rule, known := rules[e.Name.Local]
-			if !known || len(stack) > 0 && !slices.Contains(rules[stack[len(stack)-1]].children, e.Name.Local) {
-				t.Fatalf("element %s below %v", e.Name.Local, stack)
-			}
-			attrs := map[string]string{}
-			for _, a := range e.Attr {
-				if attrs[a.Name.Local] = a.Value; !slices.Contains(rule.attrs, a.Name.Local) && !slices.Contains(rule.attrs, "!"+a.Name.Local) {
-					t.Errorf("%s has an attribute %s", e.Name.Local, a.Name.Local)
-				}
-			}
-			for _, a := range rule.attrs {
-				if must, there := strings.CutPrefix(a, "!"); there && attrs[must] == "" {
-					t.Errorf("%s lacks %s: %v", e.Name.Local, must, attrs)
-				}
-			}
-			stack = append(stack, e.Name.Local)
-			switch e.Name.Local {
-			case "testsuites", "testsuite":
-				stated = append(stated, Counts{number(t, attrs["tests"]), number(t, attrs["failures"]), number(t, attrs["errors"]), number(t, attrs["skipped"])})
-			case "testcase":
-				name = attrs["classname"] + "/" + attrs["name"]
-				if _, twice := cases[name]; twice {
-					t.Errorf("two cases are called %s: readers keep one", name)
-				}
-				cases[name] = "passed"
-			case "failure", "error", "skipped":
-				if cases[name] != "passed" {
-					t.Errorf("%s is %s and %s", name, cases[name], e.Name.Local)
-				}
-				cases[name] = e.Name.Local
-			}
+			r.begin(e.Name.Local, r.attributes(e))
 		case xml.EndElement:
-			stack = stack[:len(stack)-1]
+			r.stack = r.stack[:len(r.stack)-1]
 		}
 	}
-	for _, state := range cases {
+	for _, state := range r.cases {
 		counts.Add(map[string]TestState{"passed": TestPassed, "failure": TestFailed, "error": TestError, "skipped": TestSkipped}[state])
 	}
-	for _, s := range stated {
+	for _, s := range r.stated {
 		if s != counts {
 			t.Errorf("it states %+v and holds %+v", s, counts)
 		}
 	}
-	if len(stated) != 2 {
-		t.Errorf("%d suites", len(stated))
+	if len(r.stated) != 2 {
+		t.Errorf("%d suites", len(r.stated))
 	}
-	return cases, counts
+	return r.cases, counts
+}
+
+// attributes are those of an element, which must be allowed where it stands.
+func (r *junitReader) attributes(e xml.StartElement) map[string]string {
+	r.t.Helper()
+	rule, known := r.rules[e.Name.Local]
+	if !known || len(r.stack) > 0 && !slices.Contains(r.rules[r.stack[len(r.stack)-1]].children, e.Name.Local) {
+		r.t.Fatalf("element %s below %v", e.Name.Local, r.stack)
+	}
+	attrs := map[string]string{}
+	for _, a := range e.Attr {
+		if attrs[a.Name.Local] = a.Value; !slices.Contains(rule.attrs, a.Name.Local) && !slices.Contains(rule.attrs, "!"+a.Name.Local) {
+			r.t.Errorf("%s has an attribute %s", e.Name.Local, a.Name.Local)
+		}
+	}
+	for _, a := range rule.attrs {
+		if must, there := strings.CutPrefix(a, "!"); there && attrs[must] == "" {
+			r.t.Errorf("%s lacks %s: %v", e.Name.Local, must, attrs)
+		}
+	}
+	return attrs
+}
+
+// begin takes an element in.
+func (r *junitReader) begin(element string, attrs map[string]string) {
+	r.t.Helper()
+	r.stack = append(r.stack, element)
+	switch element {
+	case "testsuites", "testsuite":
+		r.stated = append(r.stated, Counts{number(r.t, attrs["tests"]), number(r.t, attrs["failures"]), number(r.t, attrs["errors"]), number(r.t, attrs["skipped"])})
+	case "testcase":
+		r.name = attrs["classname"] + "/" + attrs["name"]
+		if _, twice := r.cases[r.name]; twice {
+			r.t.Errorf("two cases are called %s: readers keep one", r.name)
+		}
+		r.cases[r.name] = "passed"
+	case "failure", "error", "skipped":
+		if r.cases[r.name] != "passed" {
+			r.t.Errorf("%s is %s and %s", r.name, r.cases[r.name], element)
+		}
+		r.cases[r.name] = element
+	}
 }
 
 func number(t *testing.T, s string) int {

@@ -129,7 +129,7 @@ func (e *Evidence) bottomLine() []string {
 			}
 			told = fmt.Sprintf(", %d below and %d above 1.00× are not told from it (one measurement, too few repeats, or noise)", below, len(open)-below)
 		}
-		out = append(out, fmt.Sprintf("Slower in %d and faster in %d of the compared numbers%s; each is listed below.", len(slower), len(faster), told))
+		out = append(out, fmt.Sprintf("Slower in %d and faster in %d of the compared numbers%s; listed below, the largest first.", len(slower), len(faster), told))
 	}
 	if len(out) == 0 {
 		for _, r := range e.Runs {

@@ -451,4 +451,4 @@ func standingsTable(list []standing) report.Table {
 	return t
 }
 
-const mostStandings = 30
+const mostStandings = 200
