@@ -44,12 +44,16 @@ func TestSuiteAsksForACapabilityOnce(t *testing.T) {
 	if !r.Complete || r.ChangesTotal != 0 {
 		t.Errorf("%q, %d changes", r.Why, r.ChangesTotal)
 	}
+}
 
-	// What is not on record, or says something else, is no reason.
+// TestLackIsOnRecord holds that a case which was not sent is no more than not run where what the engine said is not on record,
+// or says something else by the rules of today.
+func TestLackIsOnRecord(t *testing.T) {
+	s := suiteShelf(t, toolless("registry/m does not support tools"), useSuite(1))
 	x := s.xs[s.rows[0].ID]
 	x.Response.Body = exchange.NewBody([]byte(strings.Replace(string(x.Response.Body.Bytes()), "does not support tools", "ran out of memory here", 1)))
 	sealDigests(x)
-	r, _ = judgedRun(t, s, RevalidateOptions{})
+	r, _ := judgedRun(t, s, RevalidateOptions{})
 	if c := r.Cases[2]; c.Status != exchange.VerdictNotRun || !strings.Contains(c.Reason, "did not say to selection_weather-c1-r0-i0 that it has no tools") {
 		t.Errorf("another answer: %s: %s", c.Status, c.Reason)
 	}
