@@ -153,36 +153,15 @@ func TestGateSuiteVariantsOfURL(t *testing.T) {
 	}
 }
 
-// TestGateSuiteReuse holds that a pass stands at the same or a weaker level on the same build, weights, questions and
-// gates, and nowhere else, and that what was put off is all that a later suite sends.
-func TestGateSuiteReuse(t *testing.T) {
-	g := newGated(t, sim.ToyOptions{}, sim.ToyOptions{Limit: 24000})
-	plan := func(level string) plan {
-		return func(o *scenario.LevelOptions) { o.Level, o.Window = level, 24000 }
-	}
-	families := []string{scenario.FamilyPrompts, scenario.FamilyNeedle, scenario.FamilyPrefill}
-	o := g.options(t, plan("full"), families...)
-	o.Defer = true
-	first := g.gate(t, o)
-	if len(first.Deferred) != 2 || first.Verdict() != nil {
-		t.Fatalf("%+v %v", first.Deferred, first.Verdict())
-	}
-	path := filepath.Join(t.TempDir(), "gates.json")
-	if err := first.Save(path); err != nil {
-		t.Fatal(err)
-	}
-	earlier, err := replay.ReadGateReport(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(first.Verdicts, earlier.Verdicts, cmp.Comparer(func(a, b json.RawMessage) bool { return len(a) > 0 == (len(b) > 0) })); diff != "" {
-		t.Errorf("it is not read as it was written: %s", diff)
-	}
-	for name, test := range map[string]struct {
-		level string
-		edit  func(*replay.GateOptions, *replay.GateReport)
-		sent  bool
-	}{
+// reuse is a suite that finds an earlier report: what is changed of either, and whether the target is asked again.
+type reuse struct {
+	level string
+	edit  func(*replay.GateOptions, *replay.GateReport)
+	sent  bool
+}
+
+func reuses() map[string]reuse {
+	return map[string]reuse{
 		"weaker level":  {"dev", nil, false},
 		"same level":    {"full", func(o *replay.GateOptions, _ *replay.GateReport) { o.Defer = true }, false},
 		"put off":       {"full", nil, true},
@@ -219,7 +198,35 @@ func TestGateSuiteReuse(t *testing.T) {
 			}
 		}, true},
 		"another condition": {"dev", func(o *replay.GateOptions, _ *replay.GateReport) { o.Variants = []string{"-ub 8"} }, true},
-	} {
+	}
+}
+
+// TestGateSuiteReuse holds that a pass stands at the same or a weaker level on the same build, weights, questions and
+// gates, and nowhere else, and that what was put off is all that a later suite sends.
+func TestGateSuiteReuse(t *testing.T) {
+	g := newGated(t, sim.ToyOptions{}, sim.ToyOptions{Limit: 24000})
+	plan := func(level string) plan {
+		return func(o *scenario.LevelOptions) { o.Level, o.Window = level, 24000 }
+	}
+	families := []string{scenario.FamilyPrompts, scenario.FamilyNeedle, scenario.FamilyPrefill}
+	o := g.options(t, plan("full"), families...)
+	o.Defer = true
+	first := g.gate(t, o)
+	if len(first.Deferred) != 2 || first.Verdict() != nil {
+		t.Fatalf("%+v %v", first.Deferred, first.Verdict())
+	}
+	path := filepath.Join(t.TempDir(), "gates.json")
+	if err := first.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	earlier, err := replay.ReadGateReport(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first.Verdicts, earlier.Verdicts, cmp.Comparer(func(a, b json.RawMessage) bool { return len(a) > 0 == (len(b) > 0) })); diff != "" {
+		t.Errorf("it is not read as it was written: %s", diff)
+	}
+	for name, test := range reuses() {
 		copied := *earlier
 		copied.Verdicts = slices.Clone(earlier.Verdicts)
 		of := *earlier.Reference
