@@ -38,13 +38,14 @@ func Again(told *matrix.Record, from *replay.RunRecord) (*matrix.Record, error) 
 	}
 	var samples []*sample
 	for _, name := range repeatsOf(takes) {
-		s, limit := sampled(takes[name], from)
+		s, _ := sampled(takes[name], from)
 		if second, asked := takes[takeName{name.repeat, true}]; asked {
-			first := s
-			if s, limit = sampled(second, from); s.tooShort(limit) {
-				s.withoutRates()
+			last, limit := sampled(second, from)
+			if last.tooShort(limit) {
+				last.withoutRates()
 			}
-			s.exchanges = append(first.exchanges, s.exchanges...)
+			last.exchanges = append(s.exchanges, last.exchanges...)
+			s = last
 		}
 		samples = append(samples, s)
 	}
