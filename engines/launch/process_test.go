@@ -119,7 +119,7 @@ func TestLastLinesAreHarmless(t *testing.T) {
 }
 
 func TestDiesLater(t *testing.T) {
-	p := startFake(t, fakeSpec(t, "-die-after", "300ms"))
+	p := startFake(t, fakeSpec(t, "-die-after", "2s"))
 	waitReady(t, p)
 	err := p.Wait(t.Context())
 	if err == nil || p.Status().State != Failed {

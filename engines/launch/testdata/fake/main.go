@@ -22,7 +22,7 @@ var (
 	loading  = flag.Duration("loading", 0, "during which it answers 503")
 	die      = flag.Int("die", -1, "exit code, at once")
 	crash    = flag.String("crash", "", "signal to end itself by, at once")
-	dieAfter = flag.Duration("die-after", 0, "after it listens")
+	dieAfter = flag.Duration("die-after", 0, "after it said that it is ready")
 	deaf     = flag.Bool("deaf", false, "ignore SIGTERM and SIGINT")
 	mute     = flag.Bool("mute", false, "accept and never answer")
 	flood    = flag.Int("flood", 0, "MB of output at the start")
@@ -121,9 +121,6 @@ func run() {
 		fmt.Fprintln(os.Stderr, "bind:", err)
 		os.Exit(1)
 	}
-	if *dieAfter > 0 {
-		time.AfterFunc(*dieAfter, func() { os.Exit(3) })
-	}
 	if *mute {
 		for {
 			if _, err := ln.Accept(); err != nil {
@@ -137,6 +134,9 @@ func run() {
 		if time.Since(began) < *loading {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
+		}
+		if *dieAfter > 0 {
+			time.AfterFunc(*dieAfter, func() { os.Exit(3) })
 		}
 		fmt.Fprintf(w, `{"status":"ok"}`)
 	})
