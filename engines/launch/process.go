@@ -57,15 +57,8 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, err
 	}
 	defer func() { _ = claim.Close() }() // it only unlocks
-	port, err := choosePort(&s)
-	if err != nil {
-		return nil, err
-	}
-	p := &Process{spec: s, port: port, marker: string(exchange.NewID(clock.Now())), stops: make(chan context.Context, 1),
+	p := &Process{spec: s, marker: string(exchange.NewID(clock.Now())), stops: make(chan context.Context, 1),
 		noted: make(chan struct{}), settled: make(chan struct{}), done: make(chan struct{})}
-	p.caller = caller{engine: s.Engine, base: "http://" + net.JoinHostPort(s.Host, strconv.Itoa(port)), headers: s.Headers, times: s.Times,
-		client: engines.Client(engines.ClientOptions{})}
-	p.argv = append([]string{s.Program}, fillAll(s.Args, s.Host, port)...)
 	p.devs = newDeviceScan(s.Engine.Launch)
 	p.family = newFamily(noGroup, p.marker, nil)
 	p.status.Store(&Status{State: Starting, Since: clock.Now()})
@@ -73,6 +66,9 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, err
 	}
 	p.listDevices(ctx)
+	if err := p.choosePort(); err != nil { // last, for others choose as well while builds are read and devices listed
+		return nil, err
+	}
 	if p.entry, err = claim.note(p); err != nil { // before the start: a kill between the two leaves nothing without a note
 		return nil, err
 	}
@@ -81,6 +77,18 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, err
 	}
 	return p, p.note()
+}
+
+// choosePort chooses the port and puts it where it is told.
+func (p *Process) choosePort() (err error) {
+	s := &p.spec
+	if p.port, err = choosePort(s); err != nil {
+		return err
+	}
+	p.caller = caller{engine: s.Engine, base: "http://" + net.JoinHostPort(s.Host, strconv.Itoa(p.port)), headers: s.Headers, times: s.Times,
+		client: engines.Client(engines.ClientOptions{})}
+	p.argv = append([]string{s.Program}, fillAll(s.Args, s.Host, p.port)...)
+	return nil
 }
 
 // findProgram puts the path of the program into the Spec.
