@@ -207,34 +207,47 @@ func TestForgedFilesAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		honest := f.audit(name, raw)
-		parts := false
-		for _, c := range honest.Checks {
-			parts = parts || c.Name == audit.AskComparison && c.Object == name && c.Status == audit.OK
-			if c.Status == audit.Failure && (c.Name == audit.AskComparison || c.Name == audit.AskTraceable) {
-				t.Errorf("%s: the true file: %s: %s", filepath.Base(name), c.Name, c.Detail)
-			}
+		if honest := f.honest(name, raw); honest != nil {
+			f.forge(name, raw, honest)
 		}
-		if !parts {
-			t.Errorf("%s: the true file is not held against the record: %+v", filepath.Base(name), honest.Checks)
-			continue
+	}
+}
+
+// honest is the audit of the true file; nil when it is not held against the record, or not found true.
+func (f *forgeries) honest(name string, raw []byte) *audit.Report {
+	f.t.Helper()
+	honest := f.audit(name, raw)
+	held := false
+	for _, c := range honest.Checks {
+		held = held || c.Name == audit.AskComparison && c.Object == name && c.Status == audit.OK
+		if c.Status == audit.Failure && (c.Name == audit.AskComparison || c.Name == audit.AskTraceable) {
+			f.t.Errorf("%s: the true file: %s: %s", filepath.Base(name), c.Name, c.Detail)
 		}
-		all := forgeriesOf(t, raw)
-		missed := 0
-		for _, one := range all {
-			r := f.audit(name, one.raw)
-			told := slices.ContainsFunc(r.Checks, func(c audit.Check) bool { return c.Status == audit.Failure && strings.Contains(c.Detail, one.path) })
-			switch less := r.Failures < honest.Failures || r.Failures == honest.Failures && r.Warnings < honest.Warnings; {
-			case less:
-				t.Errorf("%s with another %s: %d failures and %d warnings, the true one has %d and %d", filepath.Base(name), one.path, r.Failures, r.Warnings, honest.Failures, honest.Warnings)
-			case !told && !unheld.MatchString(one.path) && !(elsewhere.MatchString(one.path) && r.Failures > honest.Failures):
-				missed++
-				t.Errorf("%s with another %s: not told", filepath.Base(name), one.path)
-			}
+	}
+	if !held {
+		f.t.Errorf("%s: the true file is not held against the record: %+v", filepath.Base(name), honest.Checks)
+		return nil
+	}
+	return honest
+}
+
+// forge holds the audit of each forgery of a file against that of the true one.
+func (f *forgeries) forge(name string, raw []byte, honest *audit.Report) {
+	f.t.Helper()
+	all := forgeriesOf(f.t, raw)
+	missed := 0
+	for _, one := range all {
+		r := f.audit(name, one.raw)
+		told := slices.ContainsFunc(r.Checks, func(c audit.Check) bool { return c.Status == audit.Failure && strings.Contains(c.Detail, one.path) })
+		if r.Failures < honest.Failures || r.Failures == honest.Failures && r.Warnings < honest.Warnings {
+			f.t.Errorf("%s with another %s: %d failures and %d warnings, the true one has %d and %d", filepath.Base(name), one.path, r.Failures, r.Warnings, honest.Failures, honest.Warnings)
+		} else if !told && !unheld.MatchString(one.path) && !(elsewhere.MatchString(one.path) && r.Failures > honest.Failures) {
+			missed++
+			f.t.Errorf("%s with another %s: not told", filepath.Base(name), one.path)
 		}
-		t.Logf("%s: %d forgeries, %d missed", filepath.Base(name), len(all), missed)
-		if len(all) < 10 {
-			t.Errorf("%s: only %d forgeries", filepath.Base(name), len(all))
-		}
+	}
+	f.t.Logf("%s: %d forgeries, %d missed", filepath.Base(name), len(all), missed)
+	if len(all) < 10 {
+		f.t.Errorf("%s: only %d forgeries", filepath.Base(name), len(all))
 	}
 }
