@@ -24,14 +24,16 @@ const (
 
 // RevalidateOptions say how recorded exchanges are judged.
 type RevalidateOptions struct {
-	Harness string            // version of benchproxy that judges
-	Checks  []exchange.Check  // of every request for an answer; nil = what its own request asks for, see gates.Auto
-	Outside []*OutsideReport  // what external gates said of the same evidence
-	Weights string            // digest that the weights of the run must have; "" = any
-	Against *EarlierJudgments // of the same evidence; nil = none
-	Goldens GoldenSource      // of what cases were held against; nil = none
-	Workers int               // exchanges that are judged at a time; 0 = as many as there are processors
-	Limit   int               // exchanges that give samples to the summaries of metrics; 0 = all
+	Harness string           // version of benchproxy that judges
+	Checks  []exchange.Check // of every request for an answer; nil = what its own request asks for, see gates.Auto
+	Outside []*OutsideReport // what external gates said of the same evidence
+	Weights string           // digest that the weights of the run must have; "" = any
+	// WeightsID are the weights that answered, as goldens name theirs; "" = those that the run knows of its engine.
+	WeightsID string
+	Against   *EarlierJudgments // of the same evidence; nil = none
+	Goldens   GoldenSource      // of what cases were held against; nil = none
+	Workers   int               // exchanges that are judged at a time; 0 = as many as there are processors
+	Limit     int               // exchanges that give samples to the summaries of metrics; 0 = all
 	// Each gets every judged exchange in the order of acceptance. Its error ends the revalidation.
 	Each func(*Judged) error
 }
@@ -182,6 +184,11 @@ func Revalidate(ctx context.Context, src Source, run *exchange.Run, o Revalidate
 	if err := v.survey(ctx, items); err != nil {
 		return nil, err
 	}
+	if heldBy(o.Checks) {
+		if v.spans, err = SpansOf(src.Summaries(run.ID)); err != nil {
+			return nil, err
+		}
+	}
 	return v.Run(ctx, items)
 }
 
@@ -325,6 +332,8 @@ func (r *Revalidated) Verdict() error {
 		return told(exchange.ErrGate, "%d of %d exchanges fail", failed, r.Judged)
 	case r.Broken > 0:
 		return told(exchange.ErrDamaged, "%s cannot be read whole: store check tells what is damaged", count(r.Broken, "record", "records"))
+	case passed+skipped+r.Statuses[exchange.VerdictIncomparable] == r.Judged && passed+skipped < r.Judged && r.Complete && heldBy(r.Checks):
+		return told(exchange.ErrMiss, "%d of %d exchanges cannot be compared: there is no golden that will do", r.Judged-passed-skipped, r.Judged)
 	case passed+skipped < r.Judged:
 		return told(exchange.ErrIncomplete, "%d of %d exchanges could not be judged", r.Judged-passed-skipped, r.Judged)
 	case !r.Complete:

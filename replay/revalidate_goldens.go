@@ -16,6 +16,8 @@ import (
 type GoldenSource interface {
 	// Golden is one recording. The error wraps exchange.ErrMiss where there is none.
 	Golden(id exchange.ID) (*exchange.Golden, error)
+	// GoldensOf are the recordings under a request key, of all weights, engines and turns; none is no error.
+	GoldensOf(key string) ([]*exchange.Golden, error)
 	// Replies are what the reference answered to those of the needs that it was asked; of a group all or none.
 	Replies(of exchange.ReferenceEngine, needs exchange.Needs) ([]exchange.Reply, error)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,15 @@ func (c *cellar) Golden(id exchange.ID) (*exchange.Golden, error) {
 		return g, c.err
 	}
 	return nil, fmt.Errorf("%w: golden %s", exchange.ErrMiss, id)
+}
+
+func (c *cellar) GoldensOf(key string) (out []*exchange.Golden, err error) {
+	for _, id := range slices.Sorted(maps.Keys(c.goldens)) {
+		if g := c.goldens[id]; g.Key == key {
+			out = append(out, g)
+		}
+	}
+	return out, c.err
 }
 
 func (c *cellar) Replies(of exchange.ReferenceEngine, needs exchange.Needs) (out []exchange.Reply, err error) {

@@ -93,11 +93,13 @@ func (v *revalidator) ask(j *Judged, e *gates.Evidence, x *exchange.Exchange) er
 		checks = v.o.Checks
 	}
 	for _, c := range checks {
-		verdict, _, err := gates.Judge(e, c) // what a gate needs cannot be had offline: it has said not_run
+		verdict, err := v.judgeBy(e, c, j.stored)
 		if err != nil {
 			return err
 		}
-		j.Evidence = verdict.Evidence
+		if len(verdict.Evidence) > len(j.Evidence) { // the exchange, and goldens that it was held against
+			j.Evidence = verdict.Evidence
+		}
 		j.Verdicts = append(j.Verdicts, GateVerdict{verdict.Gate, verdict.Version, verdict.Status, verdict.Lenient, verdict.Reason, verdict.Detail})
 	}
 	for _, o := range v.o.Outside {
@@ -106,6 +108,15 @@ func (v *revalidator) ask(j *Judged, e *gates.Evidence, x *exchange.Exchange) er
 		}
 	}
 	return nil
+}
+
+// judgeBy judges an exchange by one check. What a gate needs of an engine cannot be had offline: it says not_run then.
+func (v *revalidator) judgeBy(e *gates.Evidence, c exchange.Check, row *exchange.Summary) (exchange.Verdict, error) {
+	if AgainstGoldens(c.Gate) {
+		return v.holdAgainst(e.Last().Exchange, row, c)
+	}
+	verdict, _, err := gates.Judge(e, c)
+	return verdict, err
 }
 
 // conclude sums the verdicts up. Without any the exchange was no request for an answer and has no status.

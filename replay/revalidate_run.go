@@ -25,6 +25,7 @@ type revalidator struct {
 	cases      []*CaseJudged   // of a suite, in the order of its plan
 	caseOf     map[exchange.ID]*CaseJudged
 	met        map[exchange.ID]*captured // answers that gates of the cases needed
+	spans      *Spans                    // of the run, where answers are held against goldens; nil where they are not known
 	lacks      map[exchange.ID]*captured // refusals for which cases were not sent; nil where one is not on record
 
 	result    *Revalidated

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchproxy/benchproxy/gates"
 	"github.com/benchproxy/benchproxy/internal/exchange"
+	"github.com/benchproxy/benchproxy/replay"
 	"github.com/benchproxy/benchproxy/replay/scenario"
 )
 
@@ -37,13 +38,14 @@ type gateRow struct {
 	Family  string          `json:"family"`
 	Levels  []string        `json:"levels"`  // of gate --suite that run it, weakest first
 	Unasked bool            `json:"unasked"` // replay --revalidate judges exchanges by it that belong to no suite
+	Goldens bool            `json:"goldens"` // replay --revalidate --gates judges by it, against the goldens of the store
 	Summary string          `json:"summary"`
 	Params  json.RawMessage `json:"params"` // names of its parameters, with the values that mean "not said"; null when it has none
 	Explain string          `json:"explain,omitempty"`
 }
 
 func gateRowOf(g gates.Gate) gateRow {
-	row := gateRow{ID: g.ID, Version: g.Version, Family: g.Family, Levels: scenario.GateLevels(g.ID), Unasked: g.Unasked(), Summary: g.Summary, Params: g.Defaults()}
+	row := gateRow{ID: g.ID, Version: g.Version, Family: g.Family, Levels: scenario.GateLevels(g.ID), Unasked: g.Unasked(), Goldens: replay.AgainstGoldens(g.ID), Summary: g.Summary, Params: g.Defaults()}
 	if row.Levels == nil {
 		row.Levels = []string{}
 	}
@@ -72,14 +74,18 @@ func (p *program) gateLs(c *cli.Context) error {
 	for _, g := range all {
 		row := gateRowOf(g)
 		unasked := "-"
-		if row.Unasked {
+		switch {
+		case row.Unasked:
 			unasked = "yes"
+		case row.Goldens:
+			unasked = "goldens"
 		}
 		t.add(row.ID, fmt.Sprint(row.Version), row.Family, row.levels(), unasked, row.Summary)
 	}
 	t.print(p.Stdout)
 	fmt.Fprintln(p.Stdout, "LEVELS: of gate --suite that run it, on an engine that has what it is about; - is for gates of other scenarios, and of your own choice.\n"+
-		"UNASKED: judges exchanges of no suite, by what their own requests asked for.")
+		"UNASKED: judges exchanges of no suite, by what their own requests asked for; goldens is for those that replay --revalidate RUN\n"+
+		"--gates GATE holds against the goldens of their own requests.")
 	return nil
 }
 
@@ -104,6 +110,9 @@ func (p *program) gateExplain(c *cli.Context) error {
 		}{gateRowVersion, row})
 	}
 	fmt.Fprintf(p.Stdout, "%s, version %d: %s\nfamily %s, levels %s\n\n%s\n", row.ID, row.Version, row.Summary, row.Family, row.levels(), row.Explain)
+	if row.Goldens {
+		fmt.Fprintf(p.Stdout, "\nreplay --revalidate RUN --gates %s holds recorded answers against the goldens of the store.\n", row.ID)
+	}
 	if g.Params != nil {
 		fmt.Fprintf(p.Stdout, "\nparameters: %s\n", row.Params)
 	}

@@ -5,15 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/benchproxy/benchproxy/gates"
 	"github.com/benchproxy/benchproxy/internal/exchange"
-	"github.com/benchproxy/benchproxy/internal/measure"
+	"github.com/benchproxy/benchproxy/replay"
 )
 
 func (p *program) goldenCommand() *cli.Command {
@@ -132,7 +130,7 @@ func (a *adding) all(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		x, _, err := a.own.Exchange(id)
+		x, row, err := a.own.Exchange(id)
 		if err != nil {
 			return err
 		}
@@ -140,11 +138,11 @@ func (a *adding) all(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		spans, err := spansOf(ctx, a.own, run.ID)
+		spans, err := replay.SpansOf(rowsOf(ctx, a.own, run.ID))
 		if err != nil {
 			return err
 		}
-		if err := a.one(x, &run, spans); err != nil {
+		if err := a.one(x, &run, spans.Together(&row)); err != nil {
 			return err
 		}
 	}
@@ -152,7 +150,7 @@ func (a *adding) all(ctx context.Context, names []string) error {
 }
 
 func (a *adding) run(ctx context.Context, run exchange.Run) error {
-	spans, err := spansOf(ctx, a.own, run.ID)
+	spans, err := replay.SpansOf(rowsOf(ctx, a.own, run.ID))
 	if err != nil {
 		return err
 	}
@@ -167,7 +165,7 @@ func (a *adding) run(ctx context.Context, run exchange.Run) error {
 		if err != nil {
 			return err
 		}
-		if err := a.one(x, &run, spans); err != nil {
+		if err := a.one(x, &run, spans.Together(&row)); err != nil {
 			if gates.Refused(err) == "" && !errors.Is(err, exchange.ErrUsage) {
 				return err
 			}
@@ -177,10 +175,10 @@ func (a *adding) run(ctx context.Context, run exchange.Run) error {
 	return nil
 }
 
-// one makes a golden of an exchange.
-func (a *adding) one(x *exchange.Exchange, run *exchange.Run, spans []span) error {
+// one makes a golden of an exchange, one of so many that were under way together.
+func (a *adding) one(x *exchange.Exchange, run *exchange.Run, together int) error {
 	r := a.recording
-	d := deploymentAt(run, x)
+	d := run.DeploymentAt(x.Upstream, x.Timeline.Wall)
 	if d != nil {
 		r.Drafting, r.Engine = d.Drafting, d.Identity
 		if r.Weights == "" && d.WeightsDigest != nil {
@@ -190,7 +188,7 @@ func (a *adding) one(x *exchange.Exchange, run *exchange.Run, spans []span) erro
 	if x.Item != nil {
 		r.Turn = x.Item.Turn
 	}
-	r.Concurrency = together(spans, x.ID)
+	r.Concurrency = together
 	g, err := gates.GoldenOf(x, r)
 	if err != nil {
 		return err
@@ -201,53 +199,6 @@ func (a *adding) one(x *exchange.Exchange, run *exchange.Run, spans []span) erro
 	}
 	a.made = append(a.made, kept)
 	return nil
-}
-
-// deploymentAt is what is known of the engine that answered an exchange: the last account of it from before, else the
-// first. nil when there is none.
-func deploymentAt(run *exchange.Run, x *exchange.Exchange) (d *exchange.Deployment) {
-	for i := range run.Deployments {
-		next := &run.Deployments[i]
-		if next.Upstream != x.Upstream || d != nil && next.ReadAt.After(x.Timeline.Wall) {
-			continue
-		}
-		d = next
-	}
-	return d
-}
-
-// span is when an exchange of a run was under way.
-type span struct {
-	id         exchange.ID
-	begin, end time.Time
-}
-
-func spansOf(ctx context.Context, r reading, run exchange.ID) (spans []span, err error) {
-	for row, err := range rowsOf(ctx, r, run) {
-		if err != nil {
-			return nil, err
-		}
-		s := span{row.ID, row.Started, row.Started}
-		if wall := row.Metrics[measure.TotalWallMS]; wall.Present() {
-			s.end = s.begin.Add(time.Duration(wall.Value * float64(time.Millisecond)))
-		}
-		spans = append(spans, s)
-	}
-	return spans, nil
-}
-
-// together is the number of exchanges that were under way while that of id was, itself included; 0 when it is not there.
-func together(spans []span, id exchange.ID) (n int) {
-	i := slices.IndexFunc(spans, func(s span) bool { return s.id == id })
-	if i < 0 {
-		return 0
-	}
-	for _, s := range spans {
-		if !s.begin.After(spans[i].end) && !s.end.Before(spans[i].begin) {
-			n++
-		}
-	}
-	return n
 }
 
 func (p *program) goldenLs(c *cli.Context, own local) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -49,7 +50,7 @@ func (p *program) revalidate(c *cli.Context) error {
 		return err
 	}
 	r := &revalidating{env: p.env, json: c.Bool("json"), quiet: c.Bool("quiet"), files: &outFiles{force: c.Bool("force")}}
-	r.options = replay.RevalidateOptions{Harness: version(), Weights: c.String("weights"), Limit: sampleLimit}
+	r.options = replay.RevalidateOptions{Harness: version(), Weights: c.String("weights"), WeightsID: c.String("weights-id"), Limit: sampleLimit}
 	if r.outputs, err = outputNames(c, dir); err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (p *program) revalidate(c *cli.Context) error {
 		}
 	}
 	defer r.Close()
-	from, err := p.openReading(c)
+	from, err := p.openFor(c, r.options.Checks)
 	if err == nil {
 		defer from.Close()
 		r.options.Goldens = goldensOf(from)
@@ -93,6 +94,14 @@ func (p *program) revalidate(c *cli.Context) error {
 		return usagef("%s is a directory; name a run or a file", name)
 	}
 	return r.file(c.Context, replay.OpenFile(name, replay.FileOptions{Format: replay.Format(c.String("input"))}))
+}
+
+// openFor opens the store of what is judged: for this process alone, where its goldens are needed.
+func (p *program) openFor(c *cli.Context, checks []exchange.Check) (reading, error) {
+	if slices.ContainsFunc(checks, func(k exchange.Check) bool { return replay.AgainstGoldens(k.Gate) }) {
+		return p.openOwn(c, "use goldens")
+	}
+	return p.openReading(c)
 }
 
 // Close removes what was not finished.
@@ -253,7 +262,7 @@ func (r *revalidating) tell() {
 
 // captured judges a report that another tool has captured.
 func (r *revalidating) captured(c *cli.Context, name string) error {
-	for _, flag := range []string{"gates", "external", "against", "weights", "input"} {
+	for _, flag := range []string{"gates", "external", "against", "weights", "weights-id", "input"} {
 		if c.IsSet(flag) {
 			return usagef("--%s does not go with a captured report: it is judged by the rule of its scenarios", flag)
 		}

@@ -21,7 +21,8 @@ const revalidateHelp = "\n\nWith --revalidate nothing is sent either: the record
 	"failed when it was recorded stays failed. The exit code is 3 when something fails, 9 for a run that is not whole.\n\n" +
 	"   benchproxy replay --revalidate agent\n" +
 	"   benchproxy replay --revalidate agent --output verdicts.json --output junit.xml --output report.md\n" +
-	"   benchproxy replay --revalidate agent --against verdicts.json --gates json,finish_reason --gates 'exact={\"text\":\"42\"}'"
+	"   benchproxy replay --revalidate agent --against verdicts.json --gates json,finish_reason --gates 'exact={\"text\":\"42\"}'\n" +
+	"   benchproxy replay --revalidate candidate --gates near_tie,text_divergence --weights-id W   # against what golden add kept"
 
 // revalidateFlags are the flags of replay that go with --revalidate only.
 func revalidateFlags() []cli.Flag {
@@ -29,10 +30,11 @@ func revalidateFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "revalidate", Usage: "judge the recorded answers of RUN or FILE again"},
 		&cli.StringSliceFlag{Name: "output", Usage: "write the judgment into `FILE`: .json, .md or .xml (JUnit), packed with .gz behind it; repeatable"},
 		&cli.BoolFlag{Name: "force", Usage: "replace output files that are there"},
-		&cli.StringSliceFlag{Name: "gates", Usage: "judge by these `GATES` only, as a,b or as ID={...} with parameters; repeatable (default: what each request asked for)"},
+		&cli.StringSliceFlag{Name: "gates", Usage: "judge by these `GATES` only, as a,b or as ID={...} with parameters; repeatable (default: what each request asked for); near_tie, text_divergence, vision and needle hold answers against the goldens of the store"},
 		&cli.StringSliceFlag{Name: "external", Usage: "let `[NAME=]COMMAND` judge too: a program, or a JSON list of it and its arguments; repeatable"},
 		&cli.DurationFlag{Name: "external-timeout", Value: replay.DefaultExternalTime, Usage: "longest `DURATION` of an external gate"},
 		&cli.StringFlag{Name: "against", Usage: "list what differs from the earlier judgment in `FILE`, and keep what that failed"},
+		&cli.StringFlag{Name: "weights-id", Usage: "`ID` of the weights that answered, as goldens name theirs (default: what the run knows of its engine)"},
 		&cli.StringFlag{Name: "weights", Usage: "refuse a run that was not answered by the weights of this `DIGEST`"},
 	}
 }
@@ -68,8 +70,8 @@ func gateFlags(c *cli.Context) ([]exchange.Check, error) {
 		if err := gates.Validate(k); err != nil {
 			return err
 		}
-		if g, _ := gates.Lookup(k.Gate); g.Family == "golden" {
-			return usagef("gate %s holds answers against a reference, which is not there offline", k.Gate)
+		if g, _ := gates.Lookup(k.Gate); g.Family == "golden" && !replay.AgainstGoldens(k.Gate) {
+			return usagef("gate %s asks an engine again, or needs a whole conversation, which cannot be had offline; gate --suite runs it", k.Gate)
 		}
 		out = append(out, k)
 		return nil

@@ -45,6 +45,19 @@ type Deployment struct {
 	Fingerprint *Fingerprint `json:"fingerprint"`
 }
 
+// DeploymentAt is what is known of an upstream at an instant: the last account of it from before, else the first one. nil
+// when there is none.
+func (r *Run) DeploymentAt(upstream string, at time.Time) (d *Deployment) {
+	for i := range r.Deployments {
+		next := &r.Deployments[i]
+		if next.Upstream != upstream || d != nil && next.ReadAt.After(at) {
+			continue
+		}
+		d = next
+	}
+	return d
+}
+
 // Weights are what a model file states about itself. A nil field is unknown.
 type Weights struct {
 	Name         string  `json:"name"`  // of the file, without its directory
