@@ -28,7 +28,11 @@ func (p *program) benchCommand() *cli.Command {
 		ArgsUsage: "[FILE]",
 		Description: "FILE is the config (config schema tells its form). Each engine is started once for each group of cells, asked, and\n" +
 			"ended with all that it started; its exchanges are a run of the store, and each cell is a file of --results. A cell that\n" +
-			"fails does not stop the others. Exit code 1 when a cell failed or none is ok, 9 when the matrix did not come to its end.\n\n" +
+			"fails does not stop the others. One that needs tools, images or audio of an engine that says in so many words that it has\n" +
+			"none is unsupported, not failed; a server is asked for each of them once a model, the warm-up aside, and further cells that\n" +
+			"need it are not sent. --skip-existing asks again for all that is not ok, --only-failed for what failed alone.\n" +
+			"Exit code 1 when a cell failed or none is ok, 9 when the matrix did not come to its end; skipped and unsupported cells have\n" +
+			"not failed.\n\n" +
 			"   benchproxy bench bench.json --dry-run\n" +
 			"   benchproxy bench bench.json --engines llamacpp,tensorsharp --scenarios text_short,prefill_2k --repeats 3\n" +
 			"   benchproxy bench bench.json --skip-existing",
@@ -249,7 +253,7 @@ func (b *benching) run(ctx context.Context) error {
 	if err := b.print(sum, ran); err != nil {
 		return errors.Join(ran, err)
 	}
-	left := sum.Planned - sum.OK - sum.Failed - sum.Skipped - sum.Kept - sum.Left
+	left := sum.Planned - sum.OK - sum.Failed - sum.Skipped - sum.Unsupported - sum.Kept - sum.Left
 	switch {
 	case ran != nil && errors.Is(context.Cause(ctx), ran):
 		return ran
@@ -259,6 +263,8 @@ func (b *benching) run(ctx context.Context) error {
 		return fmt.Errorf("%w: %d of %d cells were not measured: %w", exchange.ErrIncomplete, left, sum.Planned, ran)
 	case sum.Failed > 0:
 		return fmt.Errorf("%s failed", countOf(sum.Failed, "cell"))
+	case sum.OK+sum.Kept == 0 && sum.Unsupported > 0:
+		return fmt.Errorf("no cell is ok: the engine lacks what %s", needing(sum.Unsupported))
 	case sum.OK+sum.Kept == 0:
 		return errors.New("no cell is ok")
 	}

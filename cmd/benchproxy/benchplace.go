@@ -205,7 +205,7 @@ func (s *benchServer) know(ctx context.Context) error {
 	l := &s.group.Launch
 	f := &s.facts
 	f.Run, f.Model, f.Spelling, f.Changes, f.Session = s.target.writer.Run().ID, s.model, s.spelling(), s.changes(), s.session
-	f.Salt = string(f.Run)
+	f.Salt, f.ToolUse = string(f.Run), s.native()
 	if s.process == nil { // it may have answered the same in an earlier sitting
 		f.Nonce = s.b.salt
 	}

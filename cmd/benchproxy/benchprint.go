@@ -129,19 +129,40 @@ func (b *benching) print(sum bench.Summary, ran error) error {
 			status = fmt.Sprintf("partial %d/%d", r.Turns, r.TurnsExpected)
 		}
 		t.add(printable(r.Cell), status, decimal(r.TTFTms), decimal(r.PrefillTPS), decimal(r.DecodeTPS), string(r.DecodeSource),
-			decimal(r.AggregateDecodeTPS), fmt.Sprintf("%d/%d", r.RequestsOK, r.Concurrency))
+			decimal(r.AggregateDecodeTPS), answered(r))
 	}
 	if len(t.rows) > 0 {
 		t.print(b.Stdout)
 	}
 	b.tellWhy(matrix.StatusFail, "failed")
+	b.tellWhy(matrix.StatusUnsupported, "unsupported")
 	b.tellWhy(matrix.StatusSkipped, "skipped")
 	for _, d := range bench.Draftings(bench.Standing(b.results, b.plan, b.records)) {
 		fmt.Fprintln(b.Stdout, printable(draftLine(d)))
 	}
-	fmt.Fprintf(b.Stdout, "ok=%d/%d failed=%d skipped=%d kept=%d in %s, results in %s\n", sum.OK+sum.Kept, sum.Planned, sum.Failed, sum.Skipped, sum.Kept,
+	lacking := ""
+	if sum.Unsupported > 0 {
+		lacking = fmt.Sprintf(" unsupported=%d", sum.Unsupported)
+	}
+	fmt.Fprintf(b.Stdout, "ok=%d/%d failed=%d skipped=%d kept=%d%s in %s, results in %s\n", sum.OK+sum.Kept, sum.Planned, sum.Failed, sum.Skipped, sum.Kept, lacking,
 		took.Round(time.Millisecond), b.results)
 	return nil
+}
+
+// answered is how many of the requests that ran together were answered; of what the engine lacks none was to be.
+func answered(r *matrix.Record) string {
+	if r.Status == matrix.StatusUnsupported {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", r.RequestsOK, r.Concurrency)
+}
+
+// needing says how many cells need something.
+func needing(cells int) string {
+	if cells == 1 {
+		return "1 cell needs"
+	}
+	return fmt.Sprintf("%d cells need", cells)
 }
 
 // mostNamed is how many cells of one reason are named.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/benchproxy/benchproxy/internal/wire"
 	"github.com/benchproxy/benchproxy/replay"
+	"github.com/benchproxy/benchproxy/replay/bench"
+	"github.com/benchproxy/benchproxy/replay/bridge"
 )
 
 // changes are what every request carries beside what its scenario says. An engine that we start is told at its start to
@@ -34,4 +36,16 @@ func (s *benchServer) changes() replay.Changes {
 	}
 	ch.Edits = edits
 	return ch
+}
+
+// native is how the cells of the tool_use suite are asked of an engine whose own API says more of tools than the one it shares
+// with others, in which all other cells are asked; nil for other engines.
+func (s *benchServer) native() *bench.Manner {
+	if !s.hasOwnAPI() {
+		return nil
+	}
+	b, ch := s.s.bridge, s.s.plan.Changes
+	b.to = ollamaID
+	ch.Bridges = []bridge.Endpoint{b.endpoint(s.s.targets[0], s.profile(0))}
+	return &bench.Manner{Spelling: translatedSpelling(), Changes: ch}
 }

@@ -27,7 +27,7 @@ import (
 // suiteFlags are the flags of commands that ask an engine the built-in scenarios.
 func suiteFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringSliceFlag{Name: "target", Usage: "`[NAME=]URL` of the engine, or a target of the config"},
+		&cli.StringSliceFlag{Name: "target", Usage: "`[NAME=]URL` of the engine, a target of the config, or ENGINE:MODEL to start"},
 		configFlag(), storeFlag(),
 		&cli.StringFlag{Name: "run", Usage: "`NAME` of the run that keeps the exchanges"},
 		&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` to keep with the run; repeatable"},
@@ -76,6 +76,7 @@ type suiteSitting struct {
 	count   *replay.Tally     // of the exchanges; nil is the suite's
 	machine *exchange.Machine // as it was before; nil where nobody looked
 	target  *replayTarget
+	engines []*suiteEngine // that are started here, by target; nil for those that run already
 }
 
 // open finds out what is asked and how. model is "" for the one that is served.
@@ -120,7 +121,7 @@ func (s *suiteSitting) settle(ctx context.Context, model string) error {
 	if name := s.s.plan.SessionHeader; name != "" {
 		s.session = name
 	}
-	if s.native && s.s.bridge.to == "" && u.dialect == "" && s.profile(0).ID == ollamaID {
+	if s.native && s.hasOwnAPI() {
 		s.s.bridge.to = ollamaID
 	}
 	e := s.s.bridge.endpoint(*u, s.profile(0))
@@ -140,11 +141,21 @@ func (s *suiteSitting) dialect() wire.Dialect {
 	return wire.DialectChat
 }
 
-// spelling is how the engine spells what the scenarios leave open. A request that is translated says it in a form that
-// the translation knows.
+// hasOwnAPI reports whether the engine's own API says more of tools than the one it shares, and nobody said in which one it is
+// spoken to.
+func (s *suiteSitting) hasOwnAPI() bool {
+	return s.s.bridge.to == "" && s.s.targets[0].dialect == "" && s.profile(0).ID == ollamaID
+}
+
+// translatedSpelling is in a form that the translation of requests knows.
+func translatedSpelling() replay.Spelling {
+	return replay.Spelling{ThinkingOn: json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":true}}`)}
+}
+
+// spelling is how the engine spells what the scenarios leave open.
 func (s *suiteSitting) spelling() replay.Spelling {
 	if len(s.s.plan.Changes.Bridges) > 0 {
-		return replay.Spelling{ThinkingOn: json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":true}}`)}
+		return translatedSpelling()
 	}
 	q := s.profile(0).Requests
 	sp := replay.Spelling{Timings: q.Timings}
@@ -210,10 +221,14 @@ func (s *suiteSitting) derive(x *exchange.Exchange) exchange.Summary {
 	return measure.Summarize(x, a).WithFlags(word.Flags)
 }
 
-// run sends the suite and closes its run. The first error is why the suite did not come to its end, the second one that of
+// run sends the suite, ends the engine where it was started here, and closes the run. The first error is why the suite did not come to its end, the second one that of
 // the store.
 func (s *suiteSitting) run(ctx context.Context) (sent, stored error) {
 	sent = s.suite.Run(ctx, replay.Target{Session: s.target.session, Upstream: s.target.upstream})
+	if len(s.engines) > 0 {
+		_ = s.target.upstream.Close() // nothing runs on it; an engine that ends may wait for its connections
+	}
+	sent = s.down(sent)
 	s.target.writer.Drain(context.Background())
 	s.target.writer.Replay(s.suite.Report(sent))
 	run, stored := s.target.writer.Close(context.Background())

@@ -124,8 +124,11 @@ func Read(source string, raw []byte) (*Document, error) {
 	return d, nil
 }
 
-// States reports whether the file states any number or verdict.
-func (d *Document) States() bool { return d.states > 0 }
+// States reports whether the file states any number or verdict, or what an engine lacks.
+func (d *Document) States() bool { return d.states > 0 || d.unsupported() }
+
+// unsupported reports whether the file is of a cell for which the engine lacks something.
+func (d *Document) unsupported() bool { return d.cell != nil && d.cell.Status == statusUnsupported }
 
 // finds notes what the file says against itself.
 func (d *Document) finds(name string, status Status, format string, args ...any) {
@@ -293,6 +296,9 @@ func (d *Document) readValidation(raw []byte) error {
 	return nil
 }
 
+// statusUnsupported is of a cell that needs what the engine said that it lacks.
+const statusUnsupported = "unsupported"
+
 // cell is the result file of one cell of a matrix.
 type cell struct {
 	Status       string        `json:"status"`
@@ -336,7 +342,7 @@ func (d *Document) readCell(raw []byte) error {
 		if c.DecodeTPS > 0 || c.PrefillTPS > 0 || c.TTFT > 0 {
 			d.states = 1
 		}
-	case "skipped":
+	case "skipped", statusUnsupported: // neither measured nor a failure
 	default:
 		d.finds(AskComplete, Warning, "the cell is %s: %s", orWord(c.Status, "without a status"), c.Detail)
 	}

@@ -25,7 +25,7 @@ const shownPartings = 5
 
 // remade holds what a file states against the same made again.
 func (a *auditor) remade(d *Document) {
-	stating := d.states > 0 && (d.cell != nil || d.Gates != nil || d.Kind == KindRevalidation || d.Kind == KindCaptured || d.Kind == KindValidation)
+	stating := d.States() && (d.cell != nil || d.Gates != nil || d.Kind == KindRevalidation || d.Kind == KindCaptured || d.Kind == KindValidation)
 	switch r := d.Remade; {
 	case r == nil && d.Kind == KindReport:
 		a.add(AskComparison, d.Source, Warning, "a report repeats what the record gave when it was written, and is not held against it: benchproxy report makes it again")

@@ -29,6 +29,9 @@ func Again(told *matrix.Record, from *replay.RunRecord) (*matrix.Record, error) 
 	if !named(told) {
 		return nil, fmt.Errorf("%w: its engine, backend, model, scenario, device, mtp, method, depth, tp, cpu_moe_layers, cpu_moe_threads or concurrency is not that of cell %s", exchange.ErrMiss, told.Cell)
 	}
+	if told.Lack != nil && len(told.Exchanges) == 0 {
+		return withoutAgain(told, from)
+	}
 	takes, warmups, err := takesOf(told, from)
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func Again(told *matrix.Record, from *replay.RunRecord) (*matrix.Record, error) 
 	if told.CPUMoELayers == 0 {
 		made.CPUMoEThreads = 0
 	}
-	made.OutputPreview, made.OutputText, made.Run, made.Warmups = "", "", from.Run.ID, warmups
+	made.OutputPreview, made.OutputText, made.Run, made.Warmups, made.Lack = "", "", from.Run.ID, warmups, nil
 	if len(samples) > 0 {
 		made.Concurrency = samples[0].planned
 		made.Stream = told.Stream || samples[0].source == measure.SourceStreamWindow // a scenario may never stream

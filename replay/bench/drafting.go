@@ -49,7 +49,7 @@ func Standing(dir string, p *matrix.Plan, sitting []*matrix.Record) (out []*matr
 }
 
 // Draftings sets the methods of speculative decoding against none, one entry for each set of cells that differ in nothing
-// else, in the order of the records. Cells that were skipped have no part; without a baseline that has a rate nothing wins.
+// else, in the order of the records. Cells that were skipped, or that need what the engine lacks, have no part; without a baseline that has a rate nothing wins.
 func Draftings(records []*matrix.Record) (out []Drafting) {
 	of := func(r *matrix.Record) string {
 		return fmt.Sprintf("%q %q %q %q %d %d %d %d %q %v %v", r.Engine, r.Backend, r.Model, r.Scenario, r.Concurrency, r.TP, r.CPUMoELayers, r.CPUMoEThreads, r.Device, r.MTP, r.Thinking)
@@ -57,7 +57,7 @@ func Draftings(records []*matrix.Record) (out []Drafting) {
 	var order []string
 	sets := map[string][]*matrix.Record{}
 	for _, r := range records {
-		if r.Method == "" || r.Status == matrix.StatusSkipped {
+		if r.Method == "" || r.Status == matrix.StatusSkipped || r.Status == matrix.StatusUnsupported {
 			continue
 		}
 		key := of(r)

@@ -39,15 +39,22 @@ type NotHere struct{ Skip *matrix.Skip }
 
 func (n *NotHere) Error() string { return n.Skip.Reason }
 
+// Manner is how requests are spelled and spoken.
+type Manner struct {
+	Spelling replay.Spelling
+	Changes  replay.Changes
+}
+
 // Facts are what is known of the server of a group and of how it is asked.
 type Facts struct {
 	Run      exchange.ID
 	Model    string // to ask for
 	Spelling replay.Spelling
 	Changes  replay.Changes
-	Session  string // header that carries one value a conversation; "" = none
-	Salt     string // of these values and of nonces
-	Nonce    string // at the beginning of every prompt: of a server that may have answered the same before; "" = none
+	ToolUse  *Manner // of cells of the tool_use suite; nil: they are asked as the others
+	Session  string  // header that carries one value a conversation; "" = none
+	Salt     string  // of these values and of nonces
+	Nonce    string  // at the beginning of every prompt: of a server that may have answered the same before; "" = none
 
 	Materials  scenario.Materials // what the scenarios are made of, the window among them
 	Identity   exchange.Identity

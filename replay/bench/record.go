@@ -61,7 +61,8 @@ func fill(r *matrix.Record, samples []*sample) {
 	settle(r, samples)
 }
 
-// settle says what became of the cell: it fails when a repeat had no answer at all.
+// settle says what became of the cell: it fails when a repeat had no answer at all, and is unsupported when each was refused
+// for what the model lacks.
 func settle(r *matrix.Record, samples []*sample) {
 	why := ""
 	for _, s := range samples {
@@ -70,7 +71,9 @@ func settle(r *matrix.Record, samples []*sample) {
 		}
 	}
 	r.Status = matrix.StatusOK
-	switch {
+	switch lack := lackIn(samples); {
+	case lack != nil:
+		r.LackWith(lack.Lack, lack.why)
 	case r.RequestsOK == 0:
 		r.Status, r.Detail = matrix.StatusFail, why
 		if r.Concurrency > 1 {

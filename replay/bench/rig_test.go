@@ -24,6 +24,7 @@ type place struct {
 	config  map[string]sim.Config  // by engine; its options are those above
 	refuse  map[string]error       // by group: why it cannot be opened
 	slots   map[string]int
+	manner  *Manner        // of the tool_use suite
 	dies    map[string]int // engine -> exchanges after which it is gone
 
 	opened []string
@@ -47,7 +48,7 @@ func (p *place) Open(_ context.Context, g *matrix.Group) (Sitting, error) {
 		return nil, err
 	}
 	s.up = up
-	s.facts = Facts{Run: exchange.ID("run-" + g.Name), Model: "sim", Salt: g.Name, ObservedDevice: "cpu"}
+	s.facts = Facts{Run: exchange.ID("run-" + g.Name), Model: "sim", Salt: g.Name, ObservedDevice: "cpu", ToolUse: p.manner}
 	if n, ok := p.slots[g.Engine]; ok {
 		s.facts.Slots = &n
 	}

@@ -53,6 +53,7 @@ const (
 type Runner struct {
 	o     Options
 	cells map[*matrix.Cell]*progress
+	lacks map[lackKey]*lack
 	total int
 	ended int
 	sum   Summary
@@ -66,6 +67,8 @@ type Summary struct {
 	Kept    int `json:"kept"` // ok before
 	Left    int `json:"left"` // not asked for
 	Planned int `json:"planned"`
+	// Unsupported need what the engine said that it lacks. They are no failures.
+	Unsupported int `json:"unsupported"`
 }
 
 // progress is a cell that is being measured.
@@ -75,15 +78,15 @@ type progress struct {
 	ended   bool
 }
 
-// broken reports whether the last measuring had no answer at all.
+// broken reports whether the last measuring had no answer at all. A refusal of what the model lacks is one.
 func (p *progress) broken() bool {
 	n := len(p.samples)
-	return n > 0 && p.samples[n-1].ok == 0
+	return n > 0 && p.samples[n-1].ok == 0 && p.samples[n-1].lack == nil
 }
 
 // New prepares a runner.
 func New(o Options) *Runner {
-	r := &Runner{o: o, cells: map[*matrix.Cell]*progress{}}
+	r := &Runner{o: o, cells: map[*matrix.Cell]*progress{}, lacks: map[lackKey]*lack{}}
 	n := o.Plan.Counts()
 	r.total = n.Run + n.Skip
 	r.sum = Summary{Kept: n.Keep, Left: n.Leave, Planned: n.Cells}
@@ -271,8 +274,13 @@ func (r *Runner) turn(ctx context.Context, s *sitting, t matrix.Turn) error {
 	if p.ended {
 		return nil
 	}
-	r.o.Event(Event{Kind: EventTurn, Group: s.group, Cell: c, Repeat: t.Repeat, Ended: r.ended, Total: r.total})
 	a, err := s.ask(c, r.o.Build(c.Scenario))
+	if err == nil && len(p.samples) == 0 {
+		if l := r.withheld(s, a); l != nil {
+			return r.without(s, c, l)
+		}
+	}
+	r.o.Event(Event{Kind: EventTurn, Group: s.group, Cell: c, Repeat: t.Repeat, Ended: r.ended, Total: r.total})
 	if err == nil {
 		var one *sample
 		if one, err = a.once(ctx, t.Repeat); one != nil {
@@ -285,7 +293,8 @@ func (r *Runner) turn(ctx context.Context, s *sitting, t matrix.Turn) error {
 	if gone := s.Gone(err != nil || p.broken()); gone != nil {
 		return r.lose(s.group, s, gone)
 	}
-	if err == nil && len(p.samples) < c.Repeats {
+	lack := lackIn(p.samples)
+	if r.learn(s, lack); err == nil && len(p.samples) < c.Repeats && lack == nil {
 		return nil
 	}
 	rec := recordOf(r.o.Plan, s.group, c, p.samples)
@@ -324,6 +333,8 @@ func (r *Runner) put(g *matrix.Group, c *matrix.Cell, rec matrix.Record) error {
 		r.sum.OK++
 	case matrix.StatusSkipped:
 		r.sum.Skipped++
+	case matrix.StatusUnsupported:
+		r.sum.Unsupported++
 	default:
 		r.sum.Failed++
 	}

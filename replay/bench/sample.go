@@ -29,6 +29,7 @@ type sample struct {
 	text          string // of the first conversation that is ok
 	answers       []string
 	flags         []string
+	lack          *lack  // for which none is ok; nil for other reasons
 	why           string // why not all are ok, or why conversations stopped
 	tools         *bool  // nil where no gate looks at calls
 	gates         []exchange.CaseVerdict
@@ -74,6 +75,9 @@ func sampleOf(w *replay.SuiteWave, streamed bool) *sample {
 		members = append(members, memberOf(c, last, done))
 		s.answer(last)
 		means.add(last)
+	}
+	if s.ok == 0 {
+		s.lack = lackOf(w.Cases)
 	}
 	s.values, s.short, s.absent = means.take()
 	s.wave = measure.Wave(w.Name, members)

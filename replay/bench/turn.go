@@ -73,9 +73,13 @@ func (a *asking) fate(s *sample, attempt int) matrix.Sample {
 // wave sends the requests of the cell together and reads what came of them.
 func (a *asking) wave(ctx context.Context, repeat, attempt int) (*sample, error) {
 	f := a.sitting.Facts()
+	how := Manner{f.Spelling, f.Changes}
+	if f.ToolUse != nil && a.what.Suite == scenario.SuiteToolUse {
+		how = *f.ToolUse
+	}
 	var out *sample
 	o := replay.SuiteOptions{
-		Spelling: f.Spelling, Changes: f.Changes, Session: f.Session, Salt: f.Salt, Cell: a.cell.Name, Prefix: a.cell.Name, WarmLike: true,
+		Spelling: how.Spelling, Changes: how.Changes, Session: f.Session, Salt: f.Salt, Cell: a.cell.Name, Prefix: a.cell.Name, WarmLike: true,
 		Options: a.options(), Tally: a.sitting.Tally(),
 		Wave: func(w *replay.SuiteWave) error {
 			out = sampleOf(w, a.streams)

@@ -21,6 +21,8 @@ const (
 	StatusOK      Status = "ok"
 	StatusFail    Status = "fail" // also of a cell that was begun and not ended
 	StatusSkipped Status = "skipped"
+	// StatusUnsupported is of a cell that needs what the engine said, in so many words, that it has not: no failure of it.
+	StatusUnsupported Status = "unsupported"
 )
 
 // Lengths of the texts in a record, in characters.
@@ -42,7 +44,7 @@ type Record struct {
 	Model              string   `json:"model"`
 	Scenario           string   `json:"scenario"`
 	Status             Status   `json:"status"`
-	Detail             string   `json:"detail"` // why it was skipped or failed, or how far it came
+	Detail             string   `json:"detail"` // why it was skipped, failed or is unsupported, or how far it came
 	PromptTokens       *int     `json:"prompt_tokens"`
 	CompletionTokens   *int     `json:"completion_tokens"`
 	TTFTms             *float64 `json:"ttft_ms"`
@@ -91,6 +93,10 @@ type Record struct {
 	Flags            []string                   `json:"flags,omitempty"`   // short_answer, queued, buffered ...
 	Gates            []exchange.CaseVerdict     `json:"gates,omitempty"`   // of each that looked at the cell the worst verdict
 	Answers          []string                   `json:"answers,omitempty"` // digests of the distinct texts over all requests
+
+	// Lack is what the engine said that its model lacks, and to which request: of a cell that is unsupported. Where that is
+	// none of its own exchanges the cell was not sent.
+	Lack *exchange.Lack `json:"lack,omitempty"`
 
 	Run             exchange.ID       `json:"run,omitempty"`       // that holds the exchanges
 	Exchanges       []exchange.ID     `json:"exchanges,omitempty"` // the timed ones, in order
@@ -168,6 +174,11 @@ func NewRecord(p *Plan, g *Group, c *Cell) Record {
 // SkipWith makes it the record of a cell that cannot run.
 func (r *Record) SkipWith(s *Skip) {
 	r.Status, r.Detail, r.SkipKind = StatusSkipped, s.Reason, string(s.Kind)
+}
+
+// LackWith makes it the record of a cell that needs what the engine said that its model lacks.
+func (r *Record) LackWith(l exchange.Lack, why string) {
+	r.Status, r.Detail, r.Lack = StatusUnsupported, why, &l
 }
 
 // SetText keeps the beginning of an answer, cut between characters.

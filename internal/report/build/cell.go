@@ -18,6 +18,8 @@ const (
 	StatusOK      = "ok"
 	StatusFail    = "fail"
 	StatusSkipped = "skipped"
+	// StatusUnsupported is of what the engine said that it lacks.
+	StatusUnsupported = "unsupported"
 )
 
 // Cell is what one engine did in one scenario. Rates and times that were not measured are 0, as in the result files of
@@ -26,7 +28,7 @@ type Cell struct {
 	Source string // of the cell: a directory or run; cells of different sources are not divided by each other
 
 	Engine, Backend, Model, Scenario string
-	Status                           string // ok, fail, skipped
+	Status                           string // ok, fail, skipped, unsupported
 	Detail                           string // why it failed or was skipped, or what to know of it
 	MTP                              bool
 	Method                           string // of drafts, where there is more than one
@@ -315,6 +317,10 @@ func (c *Cell) ok() bool { return c != nil && c.Status == StatusOK && !c.partial
 
 // partial reports whether a conversation stopped early: its times are those of a shorter one.
 func (c *Cell) partial() bool { return c.Status == StatusOK && c.Turns < c.TurnsExpected }
+
+// unasked reports whether nothing was measured, and that is no failure: the cell could not run, or the engine lacks what it
+// needs.
+func (c *Cell) unasked() bool { return c.Status == StatusSkipped || c.Status == StatusUnsupported }
 
 // baseline reports whether the cell belongs in the first tables: one request at a time, no drafts, nothing offloaded.
 func (c *Cell) baseline() bool { return !c.drafts() && c.Concurrency <= 1 && c.CPUMoELayers == 0 }

@@ -211,8 +211,8 @@ func shown(c *Cell, value float64, field string) report.Cell {
 	switch {
 	case c == nil:
 		return report.AbsentAs("n/a", "no_record")
-	case c.Status == StatusSkipped:
-		return report.Absent("skipped").Titled(c.Detail)
+	case c.unasked():
+		return report.Absent(exchange.Reason(c.Status)).Titled(c.Detail)
 	case c.Status == StatusFail:
 		return report.AbsentAs("fail", "failed").Titled(c.Detail).Toned(report.Bad)
 	case c.Status != StatusOK:

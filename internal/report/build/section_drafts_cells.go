@@ -146,7 +146,7 @@ func tuningVerdict(t *tuned, own *mean, all []tuned) report.Cell {
 
 // drafting reports whether the cell stands in the table of drafts.
 func (c *Cell) drafting() bool {
-	return c.drafts() && c.Concurrency <= 1 && c.CPUMoELayers == 0 && c.Status != StatusSkipped
+	return c.drafts() && c.Concurrency <= 1 && c.CPUMoELayers == 0 && !c.unasked()
 }
 
 // draftName is how the cell drafts.

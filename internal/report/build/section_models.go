@@ -60,7 +60,7 @@ func (g *Grid) figureSection(f figure, model string) report.Section {
 			}
 			cell := shown(c, value, f.field)
 			row = append(row, cell)
-			if c != nil && c.Status != StatusSkipped {
+			if c != nil && !c.unasked() {
 				group.Bars = append(group.Bars, barOf(cell, g.label(col, "", nil), slices.Index(g.engines(), col.engine)))
 			}
 		}

@@ -35,7 +35,7 @@ func (g *Grid) offloadSection() (report.Section, bool) {
 
 // offload reports whether the cell stands in the table of offload.
 func (c *Cell) offload() bool {
-	return c.CPUMoELayers != 0 && !c.drafts() && c.Concurrency <= 1 && c.Status != StatusSkipped
+	return c.CPUMoELayers != 0 && !c.drafts() && c.Concurrency <= 1 && !c.unasked()
 }
 
 // offloadPoint names layers and threads of the cell, with its mark.

@@ -99,7 +99,7 @@ func (g *Grid) waves() []*Cell {
 	for i := range g.Cells {
 		c := &g.Cells[i]
 		n := c.place()
-		if c.drafts() || c.CPUMoELayers != 0 || c.Status == StatusSkipped {
+		if c.drafts() || c.CPUMoELayers != 0 || c.unasked() {
 			continue
 		}
 		if levels[n] == nil {
