@@ -70,6 +70,12 @@ type ValidationTool struct {
 	Suite    string      `json:"suite"`
 	PlanHash string      `json:"plan"`
 	Dialect  string      `json:"dialect"` // that the engine was asked in
+
+	// Of an engine that was started for the validation; absent for one that ran already, and where it is not known.
+	Launch          string `json:"launch,omitempty"` // command line
+	Build           string `json:"build,omitempty"`  // digest of what was started: program, what belongs to it, environment
+	RequestedDevice string `json:"requested_device,omitempty"`
+	ObservedDevice  string `json:"observed_device,omitempty"` // where it says that it runs
 }
 
 // ValidationPlan is what was to be done.

@@ -26,7 +26,8 @@ var (
 	statedOfGates = []string{"harness", "package", "prompts", "why", "deferred", "goldens", "notes", "verdicts.*.question", "verdicts.*.family", "target.model", "target.weights", "target.launch",
 		"target.build", "target.url", "target.told", "target.basis", "reference.model", "reference.launch", "reference.build", "reference.url", "reference.told", "reference.basis"}
 	statedOfValidations = []string{"harness_sha256", "engine", "url", "model", "weights_id", "profile", "native_sha256", "server_build", "started_utc", "finished_utc", "scope",
-		"cases.*.input_sha256", "benchproxy.harness", "benchproxy.suite", "benchproxy.dialect", "comparison.reference", "not_covered"}
+		"cases.*.input_sha256", "benchproxy.harness", "benchproxy.suite", "benchproxy.dialect", "benchproxy.launch", "benchproxy.build",
+		"benchproxy.requested_device", "benchproxy.observed_device", "comparison.reference", "not_covered"}
 	statedOfCells = []string{"load_ms", "memory", "slots", "context", "command", "log", "environment", "identity", "launch", "build", "model_files", "weights", "requested_device", "observed_device",
 		"cpu_fallback", "started", "ended", "harness", "definition", "plan", "max_tokens", "warmup", "drafter", "split"}
 	statedOfRevalidations = []string{"harness"}

@@ -173,11 +173,16 @@ func (l *launched) observe(d exchange.Deployment) exchange.Deployment {
 	if l.process == nil {
 		return d
 	}
+	return withProcess(d, l.process)
+}
+
+// withProcess is a deployment with what was started for it, and what the start showed.
+func withProcess(d exchange.Deployment, proc *launch.Process) exchange.Deployment {
 	if d.ObservedDevice == nil {
-		d.ObservedDevice = l.process.Status().Device
+		d.ObservedDevice = proc.Status().Device
 		d.CPUFallback = engines.CPUFallback(d.RequestedDevice, d.ObservedDevice)
 	}
-	return engines.WithLaunch(d, l.process.Identity().Digest)
+	return engines.WithLaunch(d, proc.Identity().Digest)
 }
 
 // tell sends an error when the engine ends by itself.

@@ -71,7 +71,6 @@ type gating struct {
 	gates     *replay.GateSuite
 	report    *replay.GateReport
 	reference *replayTarget
-	engines   []*gateEngine // that are started here, by target; nil for those that run already
 }
 
 // gateOrSuite is gate without a subcommand: a suite where one is named, else help.

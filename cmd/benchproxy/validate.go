@@ -21,7 +21,7 @@ import (
 
 func (p *program) validateCommand() *cli.Command {
 	sub := func(kind, usage, description string, flags ...cli.Flag) *cli.Command {
-		return &cli.Command{Name: kind, Usage: usage, Description: description, Flags: slices.Concat(validateFlags(), flags, suiteFlags()),
+		return &cli.Command{Name: kind, Usage: usage, Description: description, Flags: slices.Concat(validateFlags(), flags, suiteFlags(), validateLaunchFlags()),
 			Action: p.interruptible(func(c *cli.Context) error { return p.validate(c, kind) })}
 	}
 	return &cli.Command{
@@ -30,7 +30,7 @@ func (p *program) validateCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			sub(replay.ValidateInference, "short and long prompts, JSON, recall, conversations and tool workflows",
 				"Thirteen scenarios, each alone and with others at the same time, each repeated: 195 cases by default. Exit code 3 when a case\n"+
-					"fails or the run is slower than --reference, 9 when the run did not come to its end.\n\n"+
+					"fails or the run is slower than --reference, 9 when the run did not come to its end.\n\n"+validateLaunchHelp+
 					"   benchproxy validate inference --target http://127.0.0.1:8080 --output report.json\n"+
 					"   benchproxy validate inference --target http://127.0.0.1:8080 --scenarios decode --weights-id W --reference report.json\n\n"+
 					"scenarios: "+strings.Join(suiteNames(scenario.SuiteValidation), " "),
@@ -42,7 +42,7 @@ func (p *program) validateCommand() *cli.Command {
 				&cli.BoolFlag{Name: "accept-fenced-json", Usage: "tell a lenient status beside the strict one, which counts"},
 			),
 			sub(replay.ValidateTools, "tool_choice, parallel_tool_calls, and requests that must be refused",
-				"Ten policies: 30 cases of 35 requests by default. Exit code 3 when a case fails, 9 when the run did not come to its end.\n\n"+
+				"Ten policies: 30 cases of 35 requests by default. Exit code 3 when a case fails, 9 when the run did not come to its end.\n\n"+validateLaunchHelp+
 					"   benchproxy validate tools --target http://127.0.0.1:8080 --output tools.json\n\n"+
 					"scenarios: "+strings.Join(suiteNames(scenario.SuitePolicies), " "),
 				&cli.StringFlag{Name: "native-sha256", Usage: "`SHA256` of the engine's native library, to keep in the report"},
@@ -52,7 +52,7 @@ func (p *program) validateCommand() *cli.Command {
 			sub(replay.ValidateToolUse, "the right tool with exactly the right arguments, or none where none fits",
 				"Eight cases: selection, arguments, abstention, several steps and retrieval, not streamed, at Ollama by its own /api/chat.\n"+
 					"An engine that says that it has no tools is asked once; nothing of it fails then, and the exit code is 4. Exit code 3\n"+
-					"when a case fails, 9 when the run did not come to its end.\n\n"+
+					"when a case fails, 9 when the run did not come to its end.\n\n"+validateLaunchHelp+
 					"   benchproxy validate tool_use --target http://127.0.0.1:8080 --output tool_use.json\n\n"+
 					"scenarios: "+strings.Join(suiteNames(scenario.SuiteToolUse), " "),
 				&cli.IntFlag{Name: "repeats", Value: 1, Usage: "`N` times each scenario at each concurrency"},
@@ -104,9 +104,6 @@ func (p *program) validate(c *cli.Context, kind string) error {
 	if err := exactArgs(c); err != nil {
 		return err
 	}
-	if err := p.unlaunched(c); err != nil {
-		return err
-	}
 	s, err := p.suiteSettings(c)
 	if err != nil {
 		return err
@@ -116,28 +113,14 @@ func (p *program) validate(c *cli.Context, kind string) error {
 	if err := errors.Join(v.plan(c), v.files(c)); err != nil {
 		return err
 	}
-	if err := v.open(c.Context, c.String("model")); err != nil {
+	v.s.targets[0].model = c.String("model")
+	if err := p.validationEngine(c, v); err != nil {
+		return err
+	}
+	if err := v.open(c.Context); err != nil {
 		return err
 	}
 	return v.validate(c)
-}
-
-// unlaunched refuses a target that would have to be started.
-func (p *program) unlaunched(c *cli.Context) error {
-	catalog, err := p.catalog(c)
-	if err != nil {
-		return err
-	}
-	cfg, err := p.readConfig(c)
-	if err != nil {
-		return err
-	}
-	for _, arg := range c.StringSlice("target") {
-		if _, _, _, ok := launchable(cfg, catalog, arg); ok {
-			return usagef("--target %s: validate starts no engine; 'engines launch' does, and prints its URL", arg)
-		}
-	}
-	return nil
 }
 
 // plan reads which cases are sent.
@@ -228,6 +211,7 @@ func (v *validating) validate(c *cli.Context) error {
 		return err
 	}
 	v.describe()
+	v.describeLaunch()
 	v.report = replay.NewValidation(v.kind, &v.o, v.facts)
 	if err := v.save(); err != nil { // what cannot be written is found before anything is sent
 		return err
@@ -245,6 +229,9 @@ func (v *validating) validate(c *cli.Context) error {
 	}
 	if err := errors.Join(stored, v.save(), v.print(v.env.Stdout)); err != nil {
 		return err
+	}
+	if errors.Is(sent, exchange.ErrUnreachable) && v.launched() {
+		return sent // it says how the engine has ended
 	}
 	if errors.Is(sent, exchange.ErrUnreachable) {
 		return &exchange.Error{Op: "validate engine", Object: v.target.upstream.URL(), Side: exchange.SideEngine, Cause: sent,
