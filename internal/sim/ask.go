@@ -30,6 +30,7 @@ type ask struct {
 	n        int
 	stop     []string
 	tools    []tool
+	toolless bool            // it has tools, and is to be refused for that
 	schema   json.RawMessage // JSON schema of the output, nil = free text
 	top      int             // top log-probabilities a token; -1 = no log-probabilities
 	control  string          // finish reason of an answer that generates nothing; "" = generate
@@ -103,6 +104,7 @@ type toolWish struct {
 
 // offer keeps the tools that may be called now. The result of a call is answered in words, so that an agent's loop ends.
 func (a *ask) offer(w toolWish, o Options) {
+	a.toolless = o.Tools == ToolsRefused && len(w.tools) > 0
 	if o.Tools == ToolsOff || w.forbid || w.answered || len(w.tools) == 0 {
 		return
 	}

@@ -36,6 +36,9 @@ func (s *Server) generate(d *dialect, req Request, o Options) *Script {
 	if a.model == "" {
 		a.model = s.cfg.Model
 	}
+	if a.toolless {
+		return refuse(d.refuse, 400, "invalid_request_error", a.model+" does not support tools")
+	}
 	if s.cfg.Context > 0 && a.prompt+1 > s.cfg.Context {
 		return refuse(d.refuse, 400, "exceed_context_size_error",
 			fmt.Sprintf("the prompt has %d tokens, the context holds %d", a.prompt, s.cfg.Context))

@@ -24,6 +24,7 @@ const (
 	ToolsFragments = "fragments" // id and name first, then pieces of the arguments
 	ToolsWhole     = "whole"     // each call in one event
 	ToolsOff       = "off"       // tools of the request are ignored
+	ToolsRefused   = "refused"   // a request with tools is refused: the model has none
 )
 
 // What the server does with the connection after an answer.
@@ -72,7 +73,7 @@ type Options struct {
 var (
 	usages     = []string{UsageRequest, UsageAlways, UsageFinish, UsageContinuous, UsageNone}
 	thinkings  = []string{"reasoning_content", "reasoning"}
-	toolForms  = []string{ToolsFragments, ToolsWhole, ToolsOff}
+	toolForms  = []string{ToolsFragments, ToolsWhole, ToolsOff, ToolsRefused}
 	framings   = []Framing{FramingChunked, FramingLength, FramingClose}
 	protos     = []string{"HTTP/1.1", "HTTP/1.0"}
 	keepAlives = []string{KeepAlive, KeepAliveNo, KeepAliveLies}

@@ -32,6 +32,7 @@ func TestRoutesAndRefusals(t *testing.T) {
 		{"no prompt", post("/v1/completions", `{}`, key), 400, "prompt"},
 		{"no tokens", post("/v1/completions", `{"prompt":"x","max_tokens":0}`, key), 400, "max_tokens"},
 		{"long prompt", post("/v1/chat/completions", long, key), 400, "exceed_context_size_error"},
+		{"tools", post("/v1/chat/completions", `{"messages":[{"content":"x"}],"tools":[{"type":"function","function":{"name":"f"}}]}`, key, "X-Sim: tools=refused"), 400, "does not support tools"},
 		{"unknown option", chat(key, "X-Sim: tfft=1s"), 400, "tfft"},
 		{"scripted status", chat(key, "X-Sim: status=503"), 503, "scripted"},
 	} {

@@ -13,11 +13,20 @@ func (g *Grid) configurationsPart() report.Section {
 	p := report.Section{ID: "configurations", Title: "Configurations of the matrix"}
 	p.Table = report.Table{Source: "result files: what the running engines said when the cells were measured",
 		Formula: "model memory: growth of the server's memory from its start to its readiness, of the GPU where that is known", Sample: "the largest of the cells", Columns: []report.Column{{Name: "Source", Key: true}, {Name: "Configuration", Key: true}, {Name: "Engine's build"}, {Name: "Weights"},
-			{Name: "Cells", Number: true}, {Name: "ok", Number: true}, {Name: "fail", Number: true}, {Name: "skipped", Number: true}, {Name: "unsupported", Number: true}, {Name: "Asked for"}, {Name: "Ran on"},
+			{Name: "Cells", Number: true}, {Name: "ok", Number: true}, {Name: "fail", Number: true}, {Name: "skipped", Number: true}, {Name: "Asked for"}, {Name: "Ran on"},
 			{Name: "Model memory", Unit: "GiB", Number: true, Digits: 2}, {Name: "Measured by"}}}
 	m := &marks{}
-	for _, c := range g.configurations() {
-		p.Table.Add(c.cells(g, m)...)
+	all := g.configurations()
+	lacking := slices.ContainsFunc(all, func(c *configuration) bool { return c.counts[StatusUnsupported] > 0 })
+	if lacking {
+		p.Table.Columns = append(p.Table.Columns, report.Column{Name: "unsupported", Number: true})
+	}
+	for _, c := range all {
+		row := c.cells(g, m)
+		if lacking {
+			row = append(row, report.Count(c.counts[StatusUnsupported]))
+		}
+		p.Table.Add(row...)
 	}
 	p.Notes = m.lines()
 	return p
@@ -72,7 +81,7 @@ func (c *configuration) cells(g *Grid, m *marks) []report.Cell {
 		all += n
 	}
 	return []report.Cell{report.Text(c.source), report.Text(g.label(c.column, "", m)), builds, told(c.weights), report.Count(all), report.Count(c.counts[StatusOK]), report.Count(c.counts[StatusFail]),
-		report.Count(c.counts[StatusSkipped]), report.Count(c.counts[StatusUnsupported]), told(c.asked), told(c.ran), size, told(c.harnesses)}
+		report.Count(c.counts[StatusSkipped]), told(c.asked), told(c.ran), size, told(c.harnesses)}
 }
 
 // told are distinct values in a table.
