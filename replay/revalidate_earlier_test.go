@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchproxy/benchproxy/gates"
 	"github.com/benchproxy/benchproxy/internal/exchange"
 )
 
@@ -56,9 +58,10 @@ func TestChangedVerdictsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := strings.Replace(string(text), `"status":"ok"`, `"status":"fail"`, 1)
-	old = strings.Replace(old, `"gate":"degenerate","version":1,"status":"ok"`, `"gate":"degenerate","version":0,"status":"fail","reason":"too short"`, 1)
+	today, _ := gates.Lookup("degenerate")
+	old = strings.Replace(old, fmt.Sprintf(`"gate":"degenerate","version":%d,"status":"ok"`, today.Version), `"gate":"degenerate","version":0,"status":"fail","reason":"too short"`, 1)
 	r, all := judgedRun(t, s, RevalidateOptions{Against: earlier(t, write(t, "old.json", old))})
-	want := []VerdictChange{{ID: all[0].ID, Seq: 1, Gate: "degenerate", Was: "fail", Now: "ok", NowVersion: 1}}
+	want := []VerdictChange{{ID: all[0].ID, Seq: 1, Gate: "degenerate", Was: "fail", Now: "ok", NowVersion: today.Version}}
 	if diff := cmp.Diff(want, r.Changes); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

@@ -50,117 +50,142 @@ func (s *shelf) only() *exchange.Exchange { return s.xs[s.rows[0].ID] }
 // apart takes the second choice of the reference at toyPlace.
 var apart = toyGaps{sim.NumericsAny: -0.1}
 
+// held is a candidate's recorded answer and the goldens that it is held against.
+type held struct {
+	s *shelf
+	c *cellar // nil for none
+	o RevalidateOptions
+}
+
+// heldTest is what a gate says of one.
+type heldTest struct {
+	make   func(*testing.T) *held
+	gate   string
+	params string
+	status exchange.VerdictStatus
+	says   string
+	exit   error
+}
+
+var ofW = gates.Recording{Weights: "sha256:aa"}
+
+// heldWith is an answer of a candidate beside a golden of a reference.
+func heldWith(reference toyGaps, r gates.Recording, candidate toyGaps) func(*testing.T) *held {
+	return func(t *testing.T) *held {
+		h := &held{s: answeredBy(newToyLab(candidate), "sha256:aa"), c: &cellar{}}
+		h.c.keep(t, 0, newToyLab(reference).ask("/completion", toyAsk), r)
+		return h
+	}
+}
+
+// judge judges the answer, and holds what is said of it.
+func (test *heldTest) judge(t *testing.T) {
+	m := test.make(t)
+	check := exchange.Check{Gate: test.gate, Params: json.RawMessage(test.params)}
+	m.o.Checks = []exchange.Check{check}
+	if m.c != nil {
+		m.o.Goldens = m.c
+	}
+	r, all := judgedRun(t, m.s, m.o)
+	j := all[0]
+	if j.Status != test.status || !strings.Contains(j.Reason, test.says) {
+		t.Errorf("%s: %s", j.Status, j.Reason)
+	}
+	if err := r.Verdict(); !errors.Is(err, test.exit) || (test.exit == nil) != (err == nil) {
+		t.Errorf("verdict %v, want %v", err, test.exit)
+	}
+	if len(j.Evidence) == 0 || j.Evidence[0].Kind != "exchange" {
+		t.Errorf("evidence %v", j.Evidence)
+	}
+	for _, e := range j.Evidence[1:] {
+		if want := gates.SumGolden(m.c.goldens[exchange.ID(e.ID)]); e.Digest != want {
+			t.Errorf("the digest of golden %s is %s, and that of the one that is kept %s", e.ID, e.Digest, want)
+		}
+	}
+}
+
 // TestHeldAgainstGoldens judges recorded answers by the goldens of their own requests.
 func TestHeldAgainstGoldens(t *testing.T) {
 	t.Parallel()
-	type made struct {
-		s *shelf
-		c *cellar
-		o RevalidateOptions
-	}
-	ofW := gates.Recording{Weights: "sha256:aa"}
-	with := func(reference toyGaps, r gates.Recording, candidate toyGaps) func(*testing.T) *made {
-		return func(t *testing.T) *made {
-			m := &made{s: answeredBy(newToyLab(candidate), "sha256:aa"), c: &cellar{}}
-			m.c.keep(t, 0, newToyLab(reference).ask("/completion", toyAsk), r)
-			return m
-		}
-	}
 	near := toyGaps{sim.NumericsAny: 0.4}
-	for name, test := range map[string]struct {
-		make   func(*testing.T) *made
-		gate   string
-		params string
-		status exchange.VerdictStatus
-		says   string
-		exit   error
-	}{
-		"the same text":          {with(nil, ofW, nil), gateText, "", exchange.VerdictOK, "", nil},
-		"a near-tie":             {with(near, ofW, apart), gateNearTie, "", exchange.VerdictOK, "", nil},
-		"a near-tie, as text":    {with(near, ofW, apart), gateText, "", exchange.VerdictFail, "parts from golden", exchange.ErrGate},
-		"another text":           {with(toyGaps{sim.NumericsAny: 1.8}, ofW, apart), gateNearTie, "", exchange.VerdictFail, "gap 1.8", exchange.ErrGate},
-		"views absent and named": {with(toyGaps{sim.NumericsAny: 1.8}, ofW, apart), gateNearTie, "", exchange.VerdictFail, "without view one_batch: nobody is asked", exchange.ErrGate},
-		"more recordings asked":  {with(toyGaps{sim.NumericsAny: 1.8}, ofW, apart), gateNearTie, `{"re_recordings":2}`, exchange.VerdictFail, "without re-recordings: nobody", exchange.ErrGate},
-		"other weights":          {with(nil, gates.Recording{Weights: "sha256:bb"}, nil), gateNearTie, "", exchange.VerdictIncomparable, "weights: the golden was made with sha256:bb", exchange.ErrMiss},
-		"other build": {with(nil, ofW, nil), gateText, `{"build":"b2"}`, exchange.VerdictIncomparable,
+	for name, test := range map[string]heldTest{
+		"the same text":          {heldWith(nil, ofW, nil), gateText, "", exchange.VerdictOK, "", nil},
+		"a near-tie":             {heldWith(near, ofW, apart), gateNearTie, "", exchange.VerdictOK, "", nil},
+		"a near-tie, as text":    {heldWith(near, ofW, apart), gateText, "", exchange.VerdictFail, "parts from golden", exchange.ErrGate},
+		"another text":           {heldWith(toyGaps{sim.NumericsAny: 1.8}, ofW, apart), gateNearTie, "", exchange.VerdictFail, "gap 1.8", exchange.ErrGate},
+		"views absent and named": {heldWith(toyGaps{sim.NumericsAny: 1.8}, ofW, apart), gateNearTie, "", exchange.VerdictFail, "without view one_batch: nobody is asked", exchange.ErrGate},
+		"more recordings asked":  {heldWith(toyGaps{sim.NumericsAny: 1.8}, ofW, apart), gateNearTie, `{"re_recordings":2}`, exchange.VerdictFail, "without re-recordings: nobody", exchange.ErrGate},
+		"other weights":          {heldWith(nil, gates.Recording{Weights: "sha256:bb"}, nil), gateNearTie, "", exchange.VerdictIncomparable, "weights: the golden was made with sha256:bb", exchange.ErrMiss},
+		"other build": {heldWith(nil, ofW, nil), gateText, `{"build":"b2"}`, exchange.VerdictIncomparable,
 			`build: the golden is of "toy" and "b2" is asked for`, exchange.ErrMiss},
-		"too old": {func(t *testing.T) *made {
-			m := with(nil, ofW, nil)(t)
+		"too old": {func(t *testing.T) *held {
+			m := heldWith(nil, ofW, nil)(t)
 			for _, g := range m.c.goldens {
 				g.Made = g.Made.Add(-time.Hour)
 			}
 			return m
 		}, gateText, `{"max_age_s":60}`, exchange.VerdictIncomparable, "age: the golden was 1h0m", exchange.ErrMiss},
-		"unknown weights": {func(t *testing.T) *made {
-			m := with(nil, ofW, nil)(t)
+		"unknown weights": {func(t *testing.T) *held {
+			m := heldWith(nil, ofW, nil)(t)
 			m.s.run.Deployments = nil
 			return m
 		}, gateText, "", exchange.VerdictIncomparable, "weights: they are not known of the subject", exchange.ErrMiss},
-		"unknown weights accepted": {func(t *testing.T) *made {
-			m := with(nil, ofW, nil)(t)
+		"unknown weights accepted": {func(t *testing.T) *held {
+			m := heldWith(nil, ofW, nil)(t)
 			m.s.run.Deployments = nil
 			return m
 		}, gateText, `{"unknown_weights":true}`, exchange.VerdictOK, "", nil},
-		"weights named": {func(t *testing.T) *made {
-			m := with(nil, gates.Recording{Weights: "mine"}, nil)(t)
+		"weights named": {func(t *testing.T) *held {
+			m := heldWith(nil, gates.Recording{Weights: "mine"}, nil)(t)
 			m.o.WeightsID = "mine"
 			return m
 		}, gateText, "", exchange.VerdictOK, "", nil},
-		"weights of the check": {with(nil, gates.Recording{Weights: "mine"}, nil), gateText, `{"weights":"mine"}`, exchange.VerdictOK, "", nil},
-		"none": {func(*testing.T) *made { return &made{s: answeredBy(newToyLab(nil), "sha256:aa"), c: &cellar{}} }, gateText, "",
+		"weights of the check": {heldWith(nil, gates.Recording{Weights: "mine"}, nil), gateText, `{"weights":"mine"}`, exchange.VerdictOK, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.judge(t)
+		})
+	}
+}
+
+// TestHeldAgainstWhichGoldens holds which of those that are kept count, and what is said where none does.
+func TestHeldAgainstWhichGoldens(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]heldTest{
+		"none": {func(*testing.T) *held { return &held{s: answeredBy(newToyLab(nil), "sha256:aa"), c: &cellar{}} }, gateText, "",
 			exchange.VerdictIncomparable, "there is no golden of it: golden add", exchange.ErrMiss},
-		"no store": {func(*testing.T) *made { return &made{s: answeredBy(newToyLab(nil), "sha256:aa")} }, gateVision, "",
+		"no store": {func(*testing.T) *held { return &held{s: answeredBy(newToyLab(nil), "sha256:aa")} }, gateVision, "",
 			exchange.VerdictIncomparable, "and not here", exchange.ErrMiss},
-		"of itself": {func(t *testing.T) *made {
-			m := &made{s: answeredBy(newToyLab(nil), "sha256:aa"), c: &cellar{}}
+		"of itself": {func(t *testing.T) *held {
+			m := &held{s: answeredBy(newToyLab(nil), "sha256:aa"), c: &cellar{}}
 			m.c.keep(t, 0, m.s.only(), ofW)
 			return m
 		}, gateNearTie, "", exchange.VerdictIncomparable, "made of this very answer", exchange.ErrMiss},
-		"of a variant": {with(nil, gates.Recording{Weights: "sha256:aa", Variant: "-fa"}, nil), gateNearTie, "", exchange.VerdictIncomparable, "launched in another way", exchange.ErrMiss},
-		"of another turn": {with(nil, gates.Recording{Weights: "sha256:aa", Turn: 3}, nil), gateText, "",
+		"of a variant": {heldWith(nil, gates.Recording{Weights: "sha256:aa", Variant: "-fa"}, nil), gateNearTie, "", exchange.VerdictIncomparable, "launched in another way", exchange.ErrMiss},
+		"of another turn": {heldWith(nil, gates.Recording{Weights: "sha256:aa", Turn: 3}, nil), gateText, "",
 			exchange.VerdictOK, "", nil},
-		"best of alternates": {func(t *testing.T) *made {
-			m := with(toyGaps{sim.NumericsAny: 1.8}, ofW, apart)(t)
+		"best of alternates": {func(t *testing.T) *held {
+			m := heldWith(toyGaps{sim.NumericsAny: 1.8}, ofW, apart)(t)
 			m.c.keep(t, 1, newToyLab(apart).ask("/completion", toyAsk), ofW)
 			return m
 		}, gateText, "", exchange.VerdictOK, "", nil},
-		"foreign beside its own": {func(t *testing.T) *made {
-			m := with(nil, gates.Recording{Weights: "sha256:bb"}, nil)(t)
+		"foreign beside its own": {func(t *testing.T) *held {
+			m := heldWith(nil, gates.Recording{Weights: "sha256:bb"}, nil)(t)
 			m.c.keep(t, 1, newToyLab(nil).ask("/completion", toyAsk), ofW)
 			return m
 		}, gateText, "", exchange.VerdictOK, "", nil},
-		"a needle without a golden":  {func(*testing.T) *made { return &made{s: answeredBy(newToyLab(nil), ""), c: &cellar{}} }, gateNeedle, `{"expect":["absent"]}`, exchange.VerdictIncomparable, "golden add", exchange.ErrMiss},
-		"a needle that nobody finds": {with(nil, ofW, nil), gateNeedle, `{"expect":["absent"]}`, exchange.VerdictOK, "", nil},
-		"an answer that was cut short": {func(t *testing.T) *made {
-			m := with(nil, ofW, nil)(t)
+		"a needle without a golden":  {func(*testing.T) *held { return &held{s: answeredBy(newToyLab(nil), ""), c: &cellar{}} }, gateNeedle, `{"expect":["absent"]}`, exchange.VerdictIncomparable, "golden add", exchange.ErrMiss},
+		"a needle that nobody finds": {heldWith(nil, ofW, nil), gateNeedle, `{"expect":["absent"]}`, exchange.VerdictOK, "", nil},
+		"an answer that was cut short": {func(t *testing.T) *held {
+			m := heldWith(nil, ofW, nil)(t)
 			m.s.only().State = exchange.StateTruncated
 			return m
 		}, gateText, "", exchange.VerdictIncomparable, "is not whole", exchange.ErrMiss},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := test.make(t)
-			check := exchange.Check{Gate: test.gate, Params: json.RawMessage(test.params)}
-			m.o.Checks = []exchange.Check{check}
-			if m.c != nil {
-				m.o.Goldens = m.c
-			}
-			r, all := judgedRun(t, m.s, m.o)
-			j := all[0]
-			if j.Status != test.status || !strings.Contains(j.Reason, test.says) {
-				t.Errorf("%s: %s", j.Status, j.Reason)
-			}
-			if err := r.Verdict(); !errors.Is(err, test.exit) || (test.exit == nil) != (err == nil) {
-				t.Errorf("verdict %v, want %v", err, test.exit)
-			}
-			if len(j.Evidence) == 0 || j.Evidence[0].Kind != "exchange" {
-				t.Errorf("evidence %v", j.Evidence)
-			}
-			for _, e := range j.Evidence[1:] {
-				if want := gates.SumGolden(m.c.goldens[exchange.ID(e.ID)]); e.Digest != want {
-					t.Errorf("the digest of golden %s is %s, and that of the one that is kept %s", e.ID, e.Digest, want)
-				}
-			}
+			test.judge(t)
 		})
 	}
 }
