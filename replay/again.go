@@ -112,6 +112,7 @@ func (r *RunRecord) flag(name string) (value string, named, known bool) {
 		word, value, joined := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a, "-"), "-"), "=")
 		switch {
 		case !strings.HasPrefix(a, "-") || word != name:
+		case i > 0 && slices.Contains(engineWords, strings.TrimLeft(args[i-1], "-")):
 		case joined:
 			return value, true, true
 		case i+1 < len(args):
@@ -122,6 +123,9 @@ func (r *RunRecord) flag(name string) (value string, named, known bool) {
 	}
 	return "", false, len(args) > 0
 }
+
+// engineWords are the flags behind which a word of an engine's command line stands, which may look like one of ours.
+var engineWords = []string{"engine-arg", "reference-arg"}
 
 // Number is the number that the command line which made the run gives a flag, or its usual one; told where no command line
 // is on record.
