@@ -49,22 +49,14 @@ func TestAskedForACapabilityOnce(t *testing.T) {
 		if out.err != nil || out.sum != (Summary{OK: 10, Unsupported: 6, Planned: 16}) {
 			t.Fatalf("err %v, %+v", out.err, out.sum)
 		}
-		const first = "a__cpu__m__tool_use_selection_weather"
 		for cell, r := range out.records {
-			timed, warm := out.sentTo(cell)
 			switch {
 			case !strings.HasPrefix(cell, "a__") || r.Scenario == "text_short":
-				if r.Status != matrix.StatusOK || r.Lack != nil || timed != 2*r.Concurrency*r.Turns {
-					t.Errorf("%s: %s %q, %d requests", cell, r.Status, r.Detail, timed)
-				}
-			case r.Status != matrix.StatusUnsupported || r.Lack == nil || r.Lack.Capability != "tools" || !strings.HasPrefix(r.Lack.Case, first+"/") || r.DecodeTPS != nil || r.Run != "run-a__cpu__m":
-				t.Errorf("%s: %s %q, %+v", cell, r.Status, r.Detail, r.Lack)
-			case cell == first:
-				if timed != 1 || warm != 1 || len(r.Exchanges) != 1 || r.Exchanges[0] != r.Lack.Exchange || r.Repeats != 1 || r.Detail != "the engine has no tools: \"registry/m does not support tools\"" {
-					t.Errorf("%s: %d requests, %d warm-ups, %q, exchanges %v", cell, timed, warm, r.Detail, r.Exchanges)
-				}
-			case timed+warm > 0 || len(r.Exchanges) > 0 || r.Repeats != 0 || !strings.HasSuffix(r.Detail, "as it said to "+r.Lack.Case+"; it is asked once a model"):
-				t.Errorf("%s was not to be sent: %d requests, %q", cell, timed+warm, r.Detail)
+				out.answered(t, &r)
+			case cell == firstLacking:
+				out.refused(t, &r)
+			default:
+				out.notSent(t, &r)
 			}
 		}
 		if _, warm := out.sentTo("a__cpu__m__text_short"); warm != 1 {
@@ -75,6 +67,41 @@ func TestAskedForACapabilityOnce(t *testing.T) {
 			t.Errorf("event %d, run %q", asked, run.Incomplete)
 		}
 	})
+}
+
+const firstLacking = "a__cpu__m__tool_use_selection_weather"
+
+func (p *played) answered(t *testing.T, r *matrix.Record) {
+	t.Helper()
+	if timed, _ := p.sentTo(r.Cell); r.Status != matrix.StatusOK || r.Lack != nil || timed != 2*r.Concurrency*r.Turns {
+		t.Errorf("%s: %s %q, %d requests", r.Cell, r.Status, r.Detail, timed)
+	}
+}
+
+// lacks holds that a record is of a cell that needs tools, of which the first cell was told that there are none.
+func lacks(t *testing.T, r *matrix.Record) bool {
+	t.Helper()
+	if r.Status != matrix.StatusUnsupported || r.Lack == nil || r.Lack.Capability != "tools" || !strings.HasPrefix(r.Lack.Case, firstLacking+"/") || r.DecodeTPS != nil || r.Run != "run-a__cpu__m" {
+		t.Errorf("%s: %s %q, %+v", r.Cell, r.Status, r.Detail, r.Lack)
+		return false
+	}
+	return true
+}
+
+func (p *played) refused(t *testing.T, r *matrix.Record) {
+	t.Helper()
+	timed, warm := p.sentTo(r.Cell)
+	if lacks(t, r) && (timed != 1 || warm != 1 || len(r.Exchanges) != 1 || r.Exchanges[0] != r.Lack.Exchange || r.Repeats != 1 || r.Detail != "the engine has no tools: \"registry/m does not support tools\"") {
+		t.Errorf("%s: %d requests, %d warm-ups, %q, exchanges %v", r.Cell, timed, warm, r.Detail, r.Exchanges)
+	}
+}
+
+func (p *played) notSent(t *testing.T, r *matrix.Record) {
+	t.Helper()
+	timed, warm := p.sentTo(r.Cell)
+	if lacks(t, r) && (timed+warm > 0 || len(r.Exchanges) > 0 || r.Repeats != 0 || !strings.HasSuffix(r.Detail, "as it said to "+r.Lack.Case+"; it is asked once a model")) {
+		t.Errorf("%s was not to be sent: %d requests, %q", r.Cell, timed+warm, r.Detail)
+	}
 }
 
 // TestWhatIsNoLack holds that every other refusal is a failure, and that each cell is asked for itself then.
