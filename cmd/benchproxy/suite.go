@@ -79,14 +79,6 @@ type suiteSitting struct {
 	engines []*suiteEngine // that are started here, by target; nil for those that run already
 }
 
-// open finds out what is asked and how. model is "" for the one that is served.
-func (s *suiteSitting) open(ctx context.Context, model string) error {
-	if err := s.openStore(); err != nil {
-		return err
-	}
-	return s.settle(ctx, model)
-}
-
 // openStore opens what keeps the exchanges, and what tells of them.
 func (s *suiteSitting) openStore() error {
 	err := s.openTelling()
