@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,13 +60,15 @@ type auditing struct {
 	roles   map[exchange.ID]audit.Role
 	order   []exchange.ID // of the runs, each once
 	deriver map[exchange.ID]*replay.Rows
+	derived map[exchange.ID]*derived          // of what files name, for them and for its run; nil until it is asked for
 	records map[exchange.ID]*replay.RunRecord // of suites, judged again
 	dirs    []string                          // audit.json goes into each
 	stated  bool                              // the baseline was named
 }
 
 func newAuditing() *auditing {
-	return &auditing{roles: map[exchange.ID]audit.Role{}, deriver: map[exchange.ID]*replay.Rows{}, records: map[exchange.ID]*replay.RunRecord{}}
+	return &auditing{roles: map[exchange.ID]audit.Role{}, deriver: map[exchange.ID]*replay.Rows{}, derived: map[exchange.ID]*derived{},
+		records: map[exchange.ID]*replay.RunRecord{}}
 }
 
 func (p *program) audit(c *cli.Context) error {
@@ -154,6 +157,13 @@ func (a *auditing) gather(c *cli.Context) error {
 // read reads of the record what the arguments and their files name.
 func (a *auditing) read(ctx context.Context) error {
 	a.fromDocuments()
+	for _, d := range a.in.Documents {
+		for _, id := range d.Exchanges {
+			if _, named := a.derived[id]; !named {
+				a.derived[id] = nil
+			}
+		}
+	}
 	for _, id := range a.order {
 		if err := a.run(ctx, id); err != nil {
 			return err
@@ -312,21 +322,41 @@ func (a *auditing) run(ctx context.Context, id exchange.ID) error {
 		if err != nil {
 			return err
 		}
-		today, problem, err := a.derive(row.ID)
+		today, err := a.derive(row.ID)
 		if err != nil {
 			return err
 		}
-		if today == nil {
-			today = &row
-		}
-		r.Add(today, problem)
+		r.Add(cmp.Or(today.row, &row), today.problem)
 	}
 	a.in.Runs = append(a.in.Runs, r)
 	return nil
 }
 
-// derive measures an exchange by the rules of today, or says why its record is no evidence.
-func (a *auditing) derive(id exchange.ID) (row *exchange.Summary, problem string, err error) {
+// derived is what an exchange comes to today; row is nil, with the problem, where its record is no evidence.
+type derived struct {
+	row     *exchange.Summary
+	problem string
+}
+
+// derive measures an exchange by the rules of today, once where a file names it.
+func (a *auditing) derive(id exchange.ID) (*derived, error) {
+	d, named := a.derived[id]
+	if d != nil {
+		return d, nil
+	}
+	row, problem, err := a.measure(id)
+	if err != nil {
+		return nil, err
+	}
+	d = &derived{row, problem}
+	if named {
+		a.derived[id] = d
+	}
+	return d, nil
+}
+
+// measure measures an exchange by the rules of today, or says why its record is no evidence.
+func (a *auditing) measure(id exchange.ID) (row *exchange.Summary, problem string, err error) {
 	x, _, err := a.from.Exchange(id)
 	switch {
 	case errors.Is(err, exchange.ErrDamaged):
@@ -366,11 +396,15 @@ func (a *auditing) documentRows(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			row, _, err := a.derive(id)
-			if err != nil && !errors.Is(err, exchange.ErrMiss) {
+			today, err := a.derive(id)
+			switch {
+			case err == nil:
+				a.in.Rows[id] = today.row
+			case errors.Is(err, exchange.ErrMiss):
+				a.in.Rows[id] = nil
+			default:
 				return err
 			}
-			a.in.Rows[id] = row
 		}
 	}
 	return nil

@@ -88,7 +88,7 @@ func (f *forgeries) write(name, text string) {
 func (f *forgeries) audit(name string, raw []byte) *audit.Report {
 	f.t.Helper()
 	a := newAuditing()
-	a.from, a.records = f.store, f.base.records
+	a.from, a.records, a.deriver, a.derived = f.store, f.base.records, f.base.deriver, f.base.derived // the record stays as it is
 	d, err := audit.Read(name, raw)
 	if err != nil {
 		d = audit.Unread(name, err.Error())
