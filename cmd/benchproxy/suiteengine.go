@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -215,6 +216,7 @@ func (e *suiteEngine) Stop(ctx context.Context) error {
 		errs = append(errs, e.upstream.Close())
 	}
 	e.process, e.upstream = nil, nil
+	awaitEnd(ctx, proc)
 	select {
 	case <-proc.Done():
 		errs = append(errs, proc.Wait(context.Background()))
@@ -222,6 +224,22 @@ func (e *suiteEngine) Stop(ctx context.Context) error {
 		errs = append(errs, proc.Stop(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// awaitEnd waits a moment for the end of an engine that listens no more: it is ending by itself, which may not have been
+// seen yet, and is not to be taken for one that was asked to end.
+func awaitEnd(ctx context.Context, proc *launch.Process) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(proc.URL(), "http://"))
+	if err == nil {
+		_ = c.Close() // it listens
+		return
+	}
+	select {
+	case <-proc.Done():
+	case <-ctx.Done():
+	}
 }
 
 // command is how the engine is started, with a port that is not chosen yet; "" for one that somebody else runs.
